@@ -1,0 +1,29 @@
+# LLVM and MLIR 22, and the helpers that every compiler library uses.
+find_package(MLIR 22 REQUIRED CONFIG)
+find_package(LLD 22 REQUIRED CONFIG)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+# adapt_mlir_library(NAME sources… DEPENDS libs…): a static library on libMLIR and libLLVM, with the
+# project's precompiled header.
+function(adapt_mlir_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include
+                                            ${PROJECT_BINARY_DIR} ${PROJECT_BINARY_DIR}/include)
+  target_include_directories(${name} SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+  target_compile_definitions(${name} PUBLIC ${LLVM_DEFINITIONS_LIST})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} MLIR LLVM)
+  if(NOT name STREQUAL "adapt_pch")
+    target_precompile_headers(${name} REUSE_FROM adapt_pch)
+  endif()
+endfunction()
+separate_arguments(LLVM_DEFINITIONS_LIST NATIVE_COMMAND ${LLVM_DEFINITIONS})
+
+file(WRITE ${PROJECT_BINARY_DIR}/pch.cpp "")
+add_library(adapt_pch STATIC ${PROJECT_BINARY_DIR}/pch.cpp)
+target_include_directories(adapt_pch SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+target_compile_definitions(adapt_pch PUBLIC ${LLVM_DEFINITIONS_LIST})
+target_precompile_headers(adapt_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
