@@ -1,0 +1,129 @@
+#ifndef ADAPT_DIALECT_TD
+#define ADAPT_DIALECT_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/TensorEncoding.td"
+include "mlir/IR/OpBase.td"
+
+def Adapt_Dialect : Dialect {
+  let name = "adapt";
+  let cppNamespace = "::adapt";
+  let summary = "models as layer functions over tensors with named sizes";
+  let description = [{
+    Base operations (elementwise, matmul, gather, shape, reductions), which every target with a code
+    generator runs; composite operations (norms, rope, attention), which mean what their
+    decomposition means; weights as expressions over a checkpoint's tensors (`adapt.param`); and the
+    structure of a model (`adapt.call`) and of its kernels (`adapt.dispatch`, `adapt.kernel`,
+    `adapt.launch`).
+
+    **Named sizes.** A tensor with dynamic dimensions carries `#adapt.dims`; two `?` are the same
+    size only if their expressions are equal. The symbols are declared on the enclosing function:
+    `adapt.symbols = ["T", "S"]`. A call passes symbols by name.
+
+    **Indices.** A layer function declares `adapt.indices = ["layer"]`; `adapt.call` binds them, and
+    templates of source tensors in its params use them: `model.layers.{layer}.mlp.up_proj.weight`.
+
+    **Rounding.** An operation accumulates in f32 and rounds once, to its result's type. A composite
+    rounds only at its results.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasConstantMaterializer = 1;
+  let extraClassDeclaration = [{
+    /// The number of a symbolic size's name in this context; `getSymbolName` is its inverse. An
+    /// AffineSymbolExpr with this number stands for the size.
+    unsigned internSymbol(::llvm::StringRef name);
+    ::llvm::StringRef getSymbolName(unsigned number);
+
+    static constexpr ::llvm::StringLiteral kSymbols = "adapt.symbols";
+    static constexpr ::llvm::StringLiteral kIndices = "adapt.indices";
+
+  private:
+    struct SymbolTable;
+    std::shared_ptr<SymbolTable> symbolTable;
+    void registerAttributes();
+    void registerTypes();
+
+  public:
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+class Adapt_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Adapt_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def Adapt_DimsAttr : Adapt_Attr<"Dims", "dims",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "the sizes of a tensor, by name";
+  let description = [{
+    One entry per dimension: `#adapt.dims<[T, 576]>`. An entry is an integer or an expression over
+    symbols with `+ - *`, `floordiv`, `ceildiv` and `mod`. It is a tensor's encoding: static
+    dimensions repeat the type's size, dynamic ones must not be constant.
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::AffineExpr">:$exprs);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Adapt_PackedAttr : Adapt_Attr<"Packed", "packed",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "panel storage of a weight matrix";
+  let description = [{
+    The logical [N, K] matrix is stored as [ceil(N/n)][ceil(K/k)][n][k], padded with zeros:
+    `tensor<960x576xbf16, #adapt.packed<16, 2>>`. Only storage differs; operations mean the same.
+  }];
+  let parameters = (ins "int64_t":$n, "int64_t":$k);
+  let assemblyFormat = "`<` $n `,` $k `>`";
+}
+
+def Adapt_ReduceKindAttr : I32EnumAttr<"ReduceKind", "how a reduction combines", [
+    I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Mean", 1, "mean">,
+    I32EnumAttrCase<"Max", 2, "max">, I32EnumAttrCase<"Min", 3, "min">,
+    I32EnumAttrCase<"Prod", 4, "prod">]> {
+  let cppNamespace = "::adapt";
+  let genSpecializedAttr = 0;
+}
+def Adapt_ReduceKind : EnumAttr<Adapt_Dialect, Adapt_ReduceKindAttr, "reduce_kind"> {
+  let assemblyFormat = "$value";
+}
+
+def Adapt_ActivationAttr : I32EnumAttr<"Activation", "the nonlinearity of a gated activation", [
+    I32EnumAttrCase<"Silu", 0, "silu">, I32EnumAttrCase<"GeluErf", 1, "gelu_erf">,
+    I32EnumAttrCase<"GeluTanh", 2, "gelu_tanh">]> {
+  let cppNamespace = "::adapt";
+  let genSpecializedAttr = 0;
+}
+def Adapt_Activation : EnumAttr<Adapt_Dialect, Adapt_ActivationAttr, "activation"> {
+  let assemblyFormat = "$value";
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+def Adapt_PagedType : TypeDef<Adapt_Dialect, "Paged"> {
+  let mnemonic = "paged";
+  let summary = "a layer's state per token, in fixed blocks";
+  let description = [{
+    One tensor type per plane, for one token: `!adapt.paged<tensor<3x64xbf16>, tensor<3x64xbf16>>`
+    (keys and values of 3 heads). All states of a model share one block table. The value is linear:
+    an operation that updates it consumes it and returns the new one.
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::RankedTensorType">:$planes);
+  let assemblyFormat = "`<` $planes `>`";
+  let genVerifyDecl = 1;
+}
+
+def Adapt_Tensor : AnyRankedTensor;
+def Adapt_Value : AnyTypeOf<[Adapt_Tensor, Adapt_PagedType]>;
+def Adapt_FloatTensor : RankedTensorOf<[F64, F32, F16, BF16]>;
+def Adapt_IndexTensor : RankedTensorOf<[I32, I64]>;
+
+#endif
