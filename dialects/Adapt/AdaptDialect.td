@@ -121,7 +121,7 @@ def Adapt_PagedType : TypeDef<Adapt_Dialect, "Paged"> {
   let genVerifyDecl = 1;
 }
 
-def Adapt_Tensor : AnyRankedTensor;
+def Adapt_Tensor : RankedTensorOf<[AnyType]>;
 def Adapt_Value : AnyTypeOf<[Adapt_Tensor, Adapt_PagedType]>;
 def Adapt_FloatTensor : RankedTensorOf<[F64, F32, F16, BF16]>;
 def Adapt_IndexTensor : RankedTensorOf<[I32, I64]>;
