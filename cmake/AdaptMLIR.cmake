@@ -1,6 +1,6 @@
 # LLVM and MLIR 22, and the helpers that every compiler library uses.
-find_package(MLIR 22 REQUIRED CONFIG)
-find_package(LLD 22 REQUIRED CONFIG)
+find_package(MLIR 22.1 REQUIRED CONFIG)
+find_package(LLD REQUIRED CONFIG)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
 include(AddLLVM)
