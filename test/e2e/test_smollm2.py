@@ -1,0 +1,85 @@
+"""SmolLM2-135M-Instruct against transformers (data/smollm2-goldens.json, data/README.md).
+
+Needs the checkpoint of scripts/make_smollm2.py: $ADAPT_SMOLLM2, else SmolLM2-135M in the root.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import unittest
+
+import numpy as np
+
+from support import DATA, ROOT, TestCase, compile_bundle, run_logits, tool
+
+CHECKPOINT = pathlib.Path(os.environ.get("ADAPT_SMOLLM2", ROOT / "SmolLM2-135M"))
+
+
+class SmolLM2:
+    dtype = None
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        goldens = json.loads((DATA / "smollm2-goldens.json").read_text())
+        with open(CHECKPOINT / "model.safetensors", "rb") as weights:
+            digest = hashlib.file_digest(weights, "sha256").hexdigest()
+        if digest != goldens["model_safetensors_sha256"]:
+            raise AssertionError(f"{CHECKPOINT} is not the checkpoint that the goldens were made from")
+        cls.cases, cls.bf16_error = goldens["cases"], goldens["bf16_error"]
+        cls.bundle = compile_bundle(CHECKPOINT, cls.folder / "smol.bundle", f"--dtype={cls.dtype}")
+        cls.rows = [np.array(c["prompt_ids"] + c["greedy_ids"]) for c in cls.cases]
+
+    def check(self, case, logits):
+        raise NotImplementedError
+
+    def test_all_prompts_in_one_ragged_batch(self):
+        for case, logits in zip(self.cases, run_logits(self.bundle, self.rows), strict=True):
+            self.check(case, logits)
+
+    def test_token_by_token(self):
+        logits, = run_logits(self.bundle, self.rows[:1], "--chunk", 1)
+        self.check(self.cases[0], logits)
+
+    def test_same_bits_with_any_number_of_threads(self):
+        one = run_logits(self.bundle, self.rows[:1], "--threads", 1)
+        self.assertSameBits(run_logits(self.bundle, self.rows[:1], "--threads", 3), one)
+
+
+class SmolLM2Float32(SmolLM2, TestCase):
+    dtype = "float32"
+
+    def check(self, case, logits):
+        """The 64 greedy tokens, each the best after those before it."""
+        found = logits.argmax(-1)[len(case["prompt_ids"]) - 1:-1]
+        self.assertEqual(found.tolist(), case["greedy_ids"], case["prompt"])
+        largest = float(np.abs(logits).max())
+        self.assertLess(abs(largest / case["largest_logit"] - 1), 1e-4, case["prompt"])
+
+    def test_text(self):
+        """The text up to the end token, where there is one within 64 tokens, as adapt-run writes it."""
+        for case in self.cases:
+            expected = case["greedy_text"].split("<|im_end|>")[0]
+            done = tool("adapt-run", self.bundle, "--prompt", case["prompt"], "--max-tokens", 64)
+            self.assertIn(expected, done.stdout.decode(), case["prompt"])
+
+
+class SmolLM2BFloat16(SmolLM2, TestCase):
+    dtype = "bfloat16"
+
+    def check(self, case, logits):
+        """The best token wherever bfloat16 can tell: it leads by more than twice what transformers errs."""
+        clear = np.array(case["margin"]) > 2 * self.bf16_error
+        self.assertGreater(clear.sum(), 0)
+        found, expected = logits.argmax(-1), np.array(case["argmax"])
+        wrong = np.flatnonzero(clear & (found != expected))
+        self.assertEqual(wrong.tolist(), [], f"{case['prompt']!r}: {found[wrong]}, not {expected[wrong]}")
+
+    def test_quickstart(self):
+        done = tool("adapt-run", self.bundle, "--prompt", "The capital of France is", "--max-tokens", 32)
+        self.assertIn(" Paris.", done.stdout.decode())
+
+
+if __name__ == "__main__":
+    unittest.main()
