@@ -1,6 +1,8 @@
 # LLVM and MLIR 22, and the helpers that every compiler library uses.
-find_package(MLIR 22.1 REQUIRED CONFIG)
-find_package(LLD REQUIRED CONFIG)
+# Hints, not CMAKE_PREFIX_PATH in the presets: CMake would find the compiler there too, under another
+# name than at the next run, and start over with an empty cache.
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)
+find_package(LLD REQUIRED CONFIG HINTS /usr/lib/llvm-22)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
 include(AddLLVM)
