@@ -24,8 +24,20 @@ function(adapt_mlir_library name)
 endfunction()
 separate_arguments(LLVM_DEFINITIONS_LIST NATIVE_COMMAND ${LLVM_DEFINITIONS})
 
-file(WRITE ${PROJECT_BINARY_DIR}/pch.cpp "")
+# The precompiled header holds absolute paths, so ccache must neither share it between trees nor make
+# its bytes part of what identifies the objects that use it: the checksum beside it does that.
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/pch.cpp CONTENT "")
 add_library(adapt_pch STATIC ${PROJECT_BINARY_DIR}/pch.cpp)
+target_include_directories(adapt_pch PRIVATE ${PROJECT_SOURCE_DIR})
 target_include_directories(adapt_pch SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 target_compile_definitions(adapt_pch PUBLIC ${LLVM_DEFINITIONS_LIST})
-target_precompile_headers(adapt_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
+target_precompile_headers(adapt_pch PRIVATE <cmake/pch.h>)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # Without CMake's second option, an -include with an absolute path, which ccache does not make relative.
+  set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -include-pch -Xclang <PCH_FILE>)
+endif()
+set_target_properties(adapt_pch PROPERTIES CXX_COMPILER_LAUNCHER "")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/pch.h)
+file(SHA256 ${PROJECT_SOURCE_DIR}/cmake/pch.h pch_checksum)
+string(APPEND pch_checksum " MLIR ${MLIR_VERSION} LLVM ${LLVM_PACKAGE_VERSION} ${CMAKE_CXX_COMPILER_VERSION}")
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/CMakeFiles/adapt_pch.dir/cmake_pch.hxx.pch.sum CONTENT "${pch_checksum}\n")
