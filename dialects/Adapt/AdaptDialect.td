@@ -121,9 +121,16 @@ def Adapt_PagedType : TypeDef<Adapt_Dialect, "Paged"> {
   let genVerifyDecl = 1;
 }
 
-def Adapt_Tensor : RankedTensorOf<[AnyType]>;
+// Every dynamic size of an operand or result has a name.
+class Adapt_NamedTensorOf<list<Type> elements> : TypeConstraint<
+    And<[RankedTensorOf<elements>.predicate, CPred<"::adapt::hasNamedSizes($_self)">]>,
+    RankedTensorOf<elements>.summary # " with sizes that are static or named by #adapt.dims",
+    "::mlir::RankedTensorType">;
+def Adapt_Tensor : Adapt_NamedTensorOf<[AnyType]>;
+def Adapt_FloatTensor : Adapt_NamedTensorOf<[F64, F32, F16, BF16]>;
+def Adapt_F32Tensor : Adapt_NamedTensorOf<[F32]>;
+def Adapt_IndexTensor : Adapt_NamedTensorOf<[I32, I64]>;
+def Adapt_I32Tensor : Adapt_NamedTensorOf<[I32]>;
 def Adapt_Value : AnyTypeOf<[Adapt_Tensor, Adapt_PagedType]>;
-def Adapt_FloatTensor : RankedTensorOf<[F64, F32, F16, BF16]>;
-def Adapt_IndexTensor : RankedTensorOf<[I32, I64]>;
 
 #endif

@@ -16,8 +16,8 @@ def Adapt_PagedAttentionOp : Adapt_CompositeOp<"paged_attention", [Adapt_State]>
     has planes [G, D] and [G, E] in the type in which keys and values are kept.
   }];
   let arguments = (ins Adapt_FloatTensor:$query, Adapt_FloatTensor:$key, Adapt_FloatTensor:$value,
-                       Adapt_PagedType:$state, RankedTensorOf<[I32]>:$seq_starts,
-                       RankedTensorOf<[I32]>:$kv_lens, RankedTensorOf<[I32]>:$block_table,
+                       Adapt_PagedType:$state, Adapt_I32Tensor:$seq_starts,
+                       Adapt_I32Tensor:$kv_lens, Adapt_I32Tensor:$block_table,
                        F64Attr:$scale, OptionalAttr<I64Attr>:$window);
   let results = (outs Adapt_FloatTensor:$result, Adapt_PagedType:$new_state);
   let assemblyFormat = [{
@@ -32,8 +32,8 @@ def Adapt_PagedAppendOp : Adapt_Op<"paged_append", [Pure, Adapt_Evaluate, Adapt_
   let summary = "writes a step's keys and values into the state";
   let description = [{Values are converted to the planes' types.}];
   let arguments = (ins Adapt_FloatTensor:$key, Adapt_FloatTensor:$value, Adapt_PagedType:$state,
-                       RankedTensorOf<[I32]>:$seq_starts, RankedTensorOf<[I32]>:$kv_lens,
-                       RankedTensorOf<[I32]>:$block_table);
+                       Adapt_I32Tensor:$seq_starts, Adapt_I32Tensor:$kv_lens,
+                       Adapt_I32Tensor:$block_table);
   let results = (outs Adapt_PagedType:$new_state);
   let assemblyFormat = [{
     $key `,` $value `,` $state `at` $seq_starts `,` $kv_lens `,` $block_table
@@ -47,8 +47,8 @@ def Adapt_PagedAttendOp : Adapt_Op<"paged_attend", [Pure, Adapt_Evaluate, Adapt_
   let summary = "attends over a state that already holds the step's keys and values";
   let description = [{As `adapt.paged_attention`; the state is returned unchanged.}];
   let arguments = (ins Adapt_FloatTensor:$query, Adapt_PagedType:$state,
-                       RankedTensorOf<[I32]>:$seq_starts, RankedTensorOf<[I32]>:$kv_lens,
-                       RankedTensorOf<[I32]>:$block_table, F64Attr:$scale,
+                       Adapt_I32Tensor:$seq_starts, Adapt_I32Tensor:$kv_lens,
+                       Adapt_I32Tensor:$block_table, F64Attr:$scale,
                        OptionalAttr<I64Attr>:$window);
   let results = (outs Adapt_FloatTensor:$result, Adapt_PagedType:$new_state);
   let assemblyFormat = [{

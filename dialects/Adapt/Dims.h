@@ -22,6 +22,8 @@ llvm::StringRef getSymbolName(mlir::AffineSymbolExpr symbol);
 /// The sizes of a tensor: constants for static dimensions, expressions of its `#adapt.dims` for
 /// dynamic ones. A dynamic dimension without a name gives a null expression.
 llvm::SmallVector<mlir::AffineExpr> getDims(mlir::RankedTensorType type);
+/// False for a ranked tensor with a dynamic dimension that `#adapt.dims` does not name.
+bool hasNamedSizes(mlir::Type type);
 /// A tensor type of these sizes; `#adapt.dims` is attached where one is not constant.
 mlir::RankedTensorType getTensorType(llvm::ArrayRef<mlir::AffineExpr> dims, mlir::Type element);
 /// The same type with another element type.

@@ -11,7 +11,7 @@ def Adapt_RopeTableOp : Adapt_CompositeOp<"rope_table"> {
   }];
   let arguments = (ins Adapt_IndexTensor:$positions, ElementsAttr:$inverse_frequencies,
                        DefaultValuedAttr<F64Attr, "1.0">:$scale);
-  let results = (outs RankedTensorOf<[F32]>:$cosines, RankedTensorOf<[F32]>:$sines);
+  let results = (outs Adapt_F32Tensor:$cosines, Adapt_F32Tensor:$sines);
   let assemblyFormat = [{
     $positions `inverse_frequencies` `=` $inverse_frequencies attr-dict
     `:` type($positions) `->` type($cosines)
@@ -26,8 +26,8 @@ def Adapt_RopeOp : Adapt_CompositeOp<"rope"> {
     elements rotate, the rest pass. Pairs are (i, i + R), or (2i, 2i + 1) if `interleaved`.
     Computed in f32, rounded once.
   }];
-  let arguments = (ins Adapt_FloatTensor:$input, RankedTensorOf<[F32]>:$cosines,
-                       RankedTensorOf<[F32]>:$sines, UnitAttr:$interleaved);
+  let arguments = (ins Adapt_FloatTensor:$input, Adapt_F32Tensor:$cosines,
+                       Adapt_F32Tensor:$sines, UnitAttr:$interleaved);
   let results = (outs Adapt_FloatTensor:$result);
   let assemblyFormat = [{
     $input `,` $cosines `,` $sines (`interleaved` $interleaved^)? attr-dict

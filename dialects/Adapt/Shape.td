@@ -3,7 +3,7 @@
 
 include "dialects/Adapt/AdaptOpBase.td"
 
-def Adapt_ConstantOp : Adapt_BaseOp<"constant", [ConstantLike]> {
+def Adapt_ConstantOp : Adapt_BaseOp<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>]> {
   let summary = "a constant tensor";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs AnyStaticShapeTensor:$result);

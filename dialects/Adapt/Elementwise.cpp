@@ -1,0 +1,228 @@
+#include "dialects/Adapt/AdaptDialect.h"
+#include "dialects/Adapt/Recipes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace adapt;
+
+//===----------------------------------------------------------------------===//
+// Cost and sharding: the same for all
+//===----------------------------------------------------------------------===//
+
+// `flops` counts operations per element; transcendental functions as about ten.
+#define ADAPT_ELEMENTWISE(OP, FLOPS)                                                               \
+  Cost OP::getCost() { return getElementwiseCost(getOperation(), FLOPS); }                         \
+  ShardingRule OP::getShardingRule() { return getElementwiseRule(getOperation()); }
+
+ADAPT_ELEMENTWISE(AddOp, 1)
+ADAPT_ELEMENTWISE(SubOp, 1)
+ADAPT_ELEMENTWISE(MulOp, 1)
+ADAPT_ELEMENTWISE(DivOp, 1)
+ADAPT_ELEMENTWISE(MaximumOp, 1)
+ADAPT_ELEMENTWISE(MinimumOp, 1)
+ADAPT_ELEMENTWISE(NegOp, 1)
+ADAPT_ELEMENTWISE(ExpOp, 10)
+ADAPT_ELEMENTWISE(SqrtOp, 1)
+ADAPT_ELEMENTWISE(RsqrtOp, 2)
+ADAPT_ELEMENTWISE(TanhOp, 10)
+ADAPT_ELEMENTWISE(ErfOp, 10)
+ADAPT_ELEMENTWISE(SinOp, 10)
+ADAPT_ELEMENTWISE(CosOp, 10)
+ADAPT_ELEMENTWISE(SigmoidOp, 12)
+ADAPT_ELEMENTWISE(CastOp, 1)
+ADAPT_ELEMENTWISE(GatedActivationOp, 14)
+#undef ADAPT_ELEMENTWISE
+
+//===----------------------------------------------------------------------===//
+// The computation of one element
+//===----------------------------------------------------------------------===//
+
+namespace {
+bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+
+template <typename FloatOp, typename IntOp>
+Value emitBinary(OpBuilder &builder, Location loc, ValueRange args) {
+  if (isFloat(args[0]))
+    return FloatOp::create(builder, loc, args[0], args[1]);
+  return IntOp::create(builder, loc, args[0], args[1]);
+}
+
+Value splat(OpBuilder &builder, Location loc, Type type, double value) {
+  Type element = getElementTypeOrSelf(type);
+  TypedAttr attr = builder.getFloatAttr(element, value);
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    attr = DenseElementsAttr::get(shaped, attr);
+  return arith::ConstantOp::create(builder, loc, attr);
+}
+} // namespace
+
+Value AddOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return emitBinary<arith::AddFOp, arith::AddIOp>(b, loc, args);
+}
+double AddOp::evaluateScalar(ArrayRef<double> x) { return x[0] + x[1]; }
+
+Value SubOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return emitBinary<arith::SubFOp, arith::SubIOp>(b, loc, args);
+}
+double SubOp::evaluateScalar(ArrayRef<double> x) { return x[0] - x[1]; }
+
+Value MulOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return emitBinary<arith::MulFOp, arith::MulIOp>(b, loc, args);
+}
+double MulOp::evaluateScalar(ArrayRef<double> x) { return x[0] * x[1]; }
+
+Value DivOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return emitBinary<arith::DivFOp, arith::DivSIOp>(b, loc, args);
+}
+double DivOp::evaluateScalar(ArrayRef<double> x) {
+  double quotient = x[0] / x[1];
+  return isa<FloatType>(getType().getElementType()) ? quotient : std::trunc(quotient);
+}
+
+Value MaximumOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return emitBinary<arith::MaximumFOp, arith::MaxSIOp>(b, loc, args);
+}
+double MaximumOp::evaluateScalar(ArrayRef<double> x) {
+  return std::isnan(x[0]) || std::isnan(x[1]) ? NAN : std::fmax(x[0], x[1]);
+}
+
+Value MinimumOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return emitBinary<arith::MinimumFOp, arith::MinSIOp>(b, loc, args);
+}
+double MinimumOp::evaluateScalar(ArrayRef<double> x) {
+  return std::isnan(x[0]) || std::isnan(x[1]) ? NAN : std::fmin(x[0], x[1]);
+}
+
+Value NegOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return arith::NegFOp::create(b, loc, args[0]);
+}
+double NegOp::evaluateScalar(ArrayRef<double> x) { return -x[0]; }
+
+Value ExpOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return math::ExpOp::create(b, loc, args[0]);
+}
+double ExpOp::evaluateScalar(ArrayRef<double> x) { return std::exp(x[0]); }
+
+Value SqrtOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return math::SqrtOp::create(b, loc, args[0]);
+}
+double SqrtOp::evaluateScalar(ArrayRef<double> x) { return std::sqrt(x[0]); }
+
+Value RsqrtOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  // Not math.rsqrt: its lowering may be an estimate.
+  Value root = math::SqrtOp::create(b, loc, args[0]);
+  return arith::DivFOp::create(b, loc, splat(b, loc, args[0].getType(), 1.0), root);
+}
+double RsqrtOp::evaluateScalar(ArrayRef<double> x) { return 1.0 / std::sqrt(x[0]); }
+
+Value TanhOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return math::TanhOp::create(b, loc, args[0]);
+}
+double TanhOp::evaluateScalar(ArrayRef<double> x) { return std::tanh(x[0]); }
+
+Value ErfOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return math::ErfOp::create(b, loc, args[0]);
+}
+double ErfOp::evaluateScalar(ArrayRef<double> x) { return std::erf(x[0]); }
+
+Value SinOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return math::SinOp::create(b, loc, args[0]);
+}
+double SinOp::evaluateScalar(ArrayRef<double> x) { return std::sin(x[0]); }
+
+Value CosOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return math::CosOp::create(b, loc, args[0]);
+}
+double CosOp::evaluateScalar(ArrayRef<double> x) { return std::cos(x[0]); }
+
+Value SigmoidOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  Value one = splat(b, loc, args[0].getType(), 1.0);
+  Value e = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, args[0]));
+  return arith::DivFOp::create(b, loc, one, arith::AddFOp::create(b, loc, one, e));
+}
+double SigmoidOp::evaluateScalar(ArrayRef<double> x) { return 1.0 / (1.0 + std::exp(-x[0])); }
+
+//===----------------------------------------------------------------------===//
+// cast
+//===----------------------------------------------------------------------===//
+
+LogicalResult CastOp::verify() {
+  auto from = cast<RankedTensorType>(getInput().getType());
+  auto to = cast<RankedTensorType>(getType());
+  if (withElementType(from, to.getElementType()) != to)
+    return emitOpError() << "changes only the element type, but " << from << " to " << to
+                         << " changes sizes or storage";
+  return success();
+}
+
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  return {};
+}
+
+Value CastOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  // Floats come as f32 and go as f32 (the caller rounds), so only kinds change here.
+  Type from = getElementTypeOrSelf(getInput().getType());
+  Type to = getElementTypeOrSelf(getType());
+  Type arg = args[0].getType();
+  auto like = [&](Type element) -> Type {
+    auto shaped = dyn_cast<ShapedType>(arg);
+    return shaped ? Type(shaped.clone(element)) : element;
+  };
+  if (isa<FloatType>(to)) {
+    Type wide = to.isF64() ? to : b.getF32Type();
+    if (isa<FloatType>(from)) {
+      unsigned width = getElementTypeOrSelf(arg).getIntOrFloatBitWidth();
+      if (width < wide.getIntOrFloatBitWidth())
+        return arith::ExtFOp::create(b, loc, like(wide), args[0]);
+      if (width > wide.getIntOrFloatBitWidth())
+        return arith::TruncFOp::create(b, loc, like(wide), args[0]);
+      return args[0];
+    }
+    if (from.isInteger(1) || from.isUnsignedInteger())
+      return arith::UIToFPOp::create(b, loc, like(wide), args[0]);
+    return arith::SIToFPOp::create(b, loc, like(wide), args[0]);
+  }
+  if (isa<FloatType>(from)) {
+    if (to.isInteger(1))
+      return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, args[0],
+                                   splat(b, loc, arg, 0.0));
+    return arith::FPToSIOp::create(b, loc, like(to), args[0]);
+  }
+  unsigned fromBits = from.getIntOrFloatBitWidth(), toBits = to.getIntOrFloatBitWidth();
+  if (toBits == 1) {
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(arg));
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, args[0], zero);
+  }
+  if (fromBits > toBits)
+    return arith::TruncIOp::create(b, loc, like(to), args[0]);
+  if (fromBits == toBits)
+    return args[0];
+  if (fromBits == 1 || from.isUnsignedInteger())
+    return arith::ExtUIOp::create(b, loc, like(to), args[0]);
+  return arith::ExtSIOp::create(b, loc, like(to), args[0]);
+}
+
+double CastOp::evaluateScalar(ArrayRef<double> x) {
+  Type from = getElementTypeOrSelf(getInput().getType());
+  Type to = getElementTypeOrSelf(getType());
+  if (isa<FloatType>(to))
+    return x[0];
+  if (to.isInteger(1))
+    return x[0] != 0.0;
+  double truncated = isa<FloatType>(from) ? std::trunc(x[0]) : x[0];
+  if (to.getIntOrFloatBitWidth() >= 64)
+    return truncated;
+  // Keep the low bits, as two's complement.
+  double modulus = std::ldexp(1.0, to.getIntOrFloatBitWidth());
+  double low = truncated - modulus * std::floor(truncated / modulus);
+  return !to.isUnsignedInteger() && low >= modulus / 2 ? low - modulus : low;
+}
+
+LogicalResult CastOp::toRecipe(schema::RecipeNode &node) {
+  node.mutable_cast();
+  return success();
+}
