@@ -121,8 +121,8 @@ LogicalResult AdaptDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   used.set_subtract(names);
   if (used.empty())
     return success();
-  InFlightDiagnostic diagnostic = op->emitOpError() << "uses sizes that " << name
-                                                    << " does not declare:";
+  InFlightDiagnostic diagnostic = op->emitOpError()
+                                  << "uses sizes that " << name << " does not declare:";
   for (StringRef missing : used)
     diagnostic << ' ' << missing;
   return diagnostic;
@@ -134,6 +134,7 @@ LogicalResult PagedType::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "!adapt.paged needs at least one plane";
   for (RankedTensorType plane : planes)
     if (!plane.hasStaticShape() || plane.getEncoding())
-      return emitError() << "a plane of !adapt.paged has static sizes and no encoding, not " << plane;
+      return emitError() << "a plane of !adapt.paged has static sizes and no encoding, not "
+                         << plane;
   return success();
 }

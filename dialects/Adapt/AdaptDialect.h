@@ -1,6 +1,7 @@
 // The dialect `adapt`: dialect, attributes, types and operations.
 #pragma once
 
+#include "adapt/Interpreter/Value.h"
 #include "dialects/Adapt/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"

@@ -122,7 +122,7 @@ def Adapt_PagedType : TypeDef<Adapt_Dialect, "Paged"> {
 }
 
 // Every dynamic size of an operand or result has a name.
-class Adapt_NamedTensorOf<list<Type> elements> : TypeConstraint<
+class Adapt_NamedTensorOf<list<Type> elements> : Type<
     And<[RankedTensorOf<elements>.predicate, CPred<"::adapt::hasNamedSizes($_self)">]>,
     RankedTensorOf<elements>.summary # " with sizes that are static or named by #adapt.dims",
     "::mlir::RankedTensorType">;

@@ -29,9 +29,9 @@ LogicalResult verifyStep(Operation *op, Value seqStarts, Value kvLens, Value blo
   auto lens = cast<RankedTensorType>(kvLens.getType());
   auto table = cast<RankedTensorType>(blockTable.getType());
   if (starts.getRank() != 1 || lens.getRank() != 1 || table.getRank() != 2)
-    return op->emitOpError() << "seq_starts, kv_lens and block_table must have rank 1, 1 and 2, not "
-                             << starts.getRank() << ", " << lens.getRank() << " and "
-                             << table.getRank();
+    return op->emitOpError()
+           << "seq_starts, kv_lens and block_table must have rank 1, 1 and 2, not "
+           << starts.getRank() << ", " << lens.getRank() << " and " << table.getRank();
   AffineExpr sequences = getDims(lens)[0];
   if (!sequences || getDims(starts)[0] != sequences + 1 || getDims(table)[0] != sequences)
     return op->emitOpError() << "for " << toString(sequences) << " sequences seq_starts must have "

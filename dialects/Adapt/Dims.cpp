@@ -21,9 +21,8 @@ SmallVector<AffineExpr> adapt::getDims(RankedTensorType type) {
     return llvm::to_vector(dims.getExprs());
   SmallVector<AffineExpr> dims;
   for (int64_t size : type.getShape())
-    dims.push_back(ShapedType::isDynamic(size)
-                       ? AffineExpr()
-                       : getAffineConstantExpr(size, type.getContext()));
+    dims.push_back(ShapedType::isDynamic(size) ? AffineExpr()
+                                               : getAffineConstantExpr(size, type.getContext()));
   return dims;
 }
 
@@ -91,8 +90,7 @@ void adapt::collectSymbols(Type type, llvm::SetVector<StringRef> &symbols) {
 }
 
 std::optional<int64_t>
-adapt::evaluateSize(AffineExpr expr,
-                    llvm::function_ref<std::optional<int64_t>(StringRef)> lookup) {
+adapt::evaluateSize(AffineExpr expr, llvm::function_ref<std::optional<int64_t>(StringRef)> lookup) {
   if (!expr)
     return std::nullopt;
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
@@ -296,14 +294,14 @@ void DimsAttr::print(AsmPrinter &printer) const {
 LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
                                        function_ref<InFlightDiagnostic()> emitError) const {
   if (shape.size() != getExprs().size())
-    return emitError() << "#adapt.dims names " << getExprs().size() << " sizes for a tensor of rank "
-                       << shape.size();
+    return emitError() << "#adapt.dims names " << getExprs().size()
+                       << " sizes for a tensor of rank " << shape.size();
   for (auto [axis, pair] : llvm::enumerate(llvm::zip_equal(shape, getExprs()))) {
     auto [size, expr] = pair;
     auto constant = dyn_cast<AffineConstantExpr>(expr);
     if (ShapedType::isDynamic(size) && constant)
-      return emitError() << "axis " << axis << " is dynamic in the shape but " << constant.getValue()
-                         << " in #adapt.dims: write the size into the shape";
+      return emitError() << "axis " << axis << " is dynamic in the shape but "
+                         << constant.getValue() << " in #adapt.dims: write the size into the shape";
     if (!ShapedType::isDynamic(size) && (!constant || constant.getValue() != size))
       return emitError() << "axis " << axis << " is " << size << " in the shape but "
                          << toString(expr) << " in #adapt.dims";

@@ -6,8 +6,6 @@ using namespace adapt;
 LogicalResult RmsNormOp::verify() {
   auto input = cast<RankedTensorType>(getInput().getType());
   auto weight = cast<RankedTensorType>(getWeight().getType());
-  if (input != getType())
-    return emitOpError() << "result must have the input's type " << input << ", not " << getType();
   if (input.getRank() < 1)
     return emitOpError("needs an axis to normalise over");
   if (weight.getRank() != 1 || getDims(weight)[0] != getDims(input).back())

@@ -3,7 +3,7 @@
 
 include "dialects/Adapt/AdaptOpBase.td"
 
-def Adapt_RmsNormOp : Adapt_CompositeOp<"rms_norm"> {
+def Adapt_RmsNormOp : Adapt_CompositeOp<"rms_norm", [AllTypesMatch<["input", "result"]>]> {
   let summary = "x / sqrt(mean(x^2) + epsilon) * weight over the last axis";
   let description = [{
     Zhang and Sennrich 2019, arXiv:1910.07467. Computed in f32, rounded once.
@@ -11,7 +11,7 @@ def Adapt_RmsNormOp : Adapt_CompositeOp<"rms_norm"> {
   let arguments = (ins Adapt_FloatTensor:$input, Adapt_FloatTensor:$weight, F64Attr:$epsilon);
   let results = (outs Adapt_FloatTensor:$result);
   let assemblyFormat = [{
-    $input `,` $weight `epsilon` `=` $epsilon attr-dict `:` type($input) `,` type($weight) `->` type($result)
+    $input `,` $weight `epsilon` `=` $epsilon attr-dict `:` type($input) `,` type($weight)
   }];
   let hasVerifier = 1;
 }

@@ -1,5 +1,5 @@
-// What an operation's toRecipe needs: the schema, kept out of the dialect's header because Protobuf's
-// headers are slow to compile.
+// What an operation's toRecipe needs: the schema, kept out of the dialect's header because
+// Protobuf's headers are slow to compile.
 #pragma once
 
-#include "runtime/schema/recipe.pb.h"
+#include "recipe.pb.h"

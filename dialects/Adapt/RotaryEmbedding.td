@@ -3,7 +3,7 @@
 
 include "dialects/Adapt/AdaptOpBase.td"
 
-def Adapt_RopeTableOp : Adapt_CompositeOp<"rope_table"> {
+def Adapt_RopeTableOp : Adapt_CompositeOp<"rope_table", [AllTypesMatch<["cosines", "sines"]>]> {
   let summary = "cosines and sines of position times inverse frequency";
   let description = [{
     cosines[t, i] = scale * cos(positions[t] * inverse_frequencies[i]), likewise the sines; f32
@@ -19,7 +19,8 @@ def Adapt_RopeTableOp : Adapt_CompositeOp<"rope_table"> {
   let hasVerifier = 1;
 }
 
-def Adapt_RopeOp : Adapt_CompositeOp<"rope"> {
+def Adapt_RopeOp : Adapt_CompositeOp<"rope", [AllTypesMatch<["input", "result"]>,
+    AllTypesMatch<["cosines", "sines"]>]> {
   let summary = "rotates pairs of each head by the position's angles";
   let description = [{
     Su et al. 2021, arXiv:2104.09864. input[T, heads, D], tables [T, R], 2R ≤ D: the first 2R

@@ -94,7 +94,8 @@ ShardingRule ReshapeOp::getShardingRule() {
     size_t inFirst = i, outFirst = o;
     AffineExpr inProduct = in[i++], outProduct = out[o++];
     while (inProduct != outProduct && (i < in.size() || o < out.size())) {
-      auto a = dyn_cast<AffineConstantExpr>(inProduct), b = dyn_cast<AffineConstantExpr>(outProduct);
+      auto a = dyn_cast<AffineConstantExpr>(inProduct),
+           b = dyn_cast<AffineConstantExpr>(outProduct);
       bool growIn = i < in.size() && (o == out.size() || !a || (b && a.getValue() < b.getValue()));
       if (growIn)
         inProduct = inProduct * in[i++];
@@ -238,7 +239,8 @@ LogicalResult SliceOp::verify() {
   LogicalResult result = success();
   for (size_t axis = 0; axis < in.size(); ++axis) {
     int64_t offset = getOffsets()[axis], stride = getStrides()[axis];
-    auto from = dyn_cast<AffineConstantExpr>(in[axis]), to = dyn_cast<AffineConstantExpr>(out[axis]);
+    auto from = dyn_cast<AffineConstantExpr>(in[axis]),
+         to = dyn_cast<AffineConstantExpr>(out[axis]);
     if (offset < 0 || stride < 1) {
       result = emitOpError() << "axis " << axis << " has offset " << offset << " and stride "
                              << stride << "; offsets start at 0 and strides at 1";

@@ -94,8 +94,7 @@ LogicalResult DispatchOp::verify() {
 
 // Follows a state backwards through the region to the value from above.
 OpOperand &DispatchOp::getTiedOperand(OpResult result) {
-  OpOperand *operand =
-      &getBody().front().getTerminator()->getOpOperand(result.getResultNumber());
+  OpOperand *operand = &getBody().front().getTerminator()->getOpOperand(result.getResultNumber());
   while (Operation *producer = operand->get().getDefiningOp()) {
     if (!getBody().isAncestor(producer->getParentRegion()))
       break;
@@ -120,9 +119,8 @@ void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name, 
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   auto buildType = [](Builder &builder, ArrayRef<Type> arguments, ArrayRef<Type> results,
-                      function_interface_impl::VariadicFlag, std::string &) {
-    return builder.getFunctionType(arguments, results);
-  };
+                      function_interface_impl::VariadicFlag,
+                      std::string &) { return builder.getFunctionType(arguments, results); };
   return function_interface_impl::parseFunctionOp(
       parser, result, /*allowVariadic=*/false, getFunctionTypeAttrName(result.name), buildType,
       getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
@@ -194,9 +192,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   };
   auto type = FunctionType::get(getContext(), substitute(kernel.getArgumentTypes()),
                                 substitute(kernel.getResultTypes()));
-  return failure(failed(verifyTypes(*this, getKernel(), type, getOperandTypes(),
-                                    getResultTypes())) ||
-                 failed(verifyStates(*this)));
+  return failure(
+      failed(verifyTypes(*this, getKernel(), type, getOperandTypes(), getResultTypes())) ||
+      failed(verifyStates(*this)));
 }
 
 OpOperand &LaunchOp::getTiedOperand(OpResult result) { return getTiedByOrder(*this, result); }

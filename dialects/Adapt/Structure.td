@@ -29,9 +29,9 @@ def Adapt_DispatchOp : Adapt_Op<"dispatch", [SingleBlock, NoRegionArguments,
     Uses values from above; its results are those of the region's `adapt.yield`. Outlining turns it
     into an `adapt.kernel` and an `adapt.launch`.
   }];
-  let results = (outs Variadic<Adapt_Value>);
+  let results = (outs Variadic<Adapt_Value>:$outputs);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "(`->` type(results)^)? $body attr-dict";
+  let assemblyFormat = "(`->` type($outputs)^)? $body attr-dict";
   let hasVerifier = 1;
 }
 
