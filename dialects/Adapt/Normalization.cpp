@@ -1,4 +1,6 @@
-#include "dialects/Adapt/ToLinalg.h"
+#include "adapt/Interpreter/Evaluation.h"
+#include "dialects/Adapt/AdaptDialect.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace adapt;
@@ -16,6 +18,30 @@ LogicalResult RmsNormOp::verify() {
   return success();
 }
 
+LogicalResult RmsNormOp::evaluate(interp::EvalContext &context, ArrayRef<interp::Value> operands,
+                                  SmallVectorImpl<interp::Value> &results) {
+  FailureOr<interp::Tensor> result = context.makeTensor(*this, getType());
+  if (failed(result))
+    return failure();
+  ArrayRef<double> weight = operands[1].tensor().floats();
+  int64_t size = weight.size();
+  int64_t rows = size ? result->getNumElements() / size : 0;
+  const double *x = operands[0].tensor().floats().data();
+  double *y = result->mutableFloats().data();
+  double epsilon = getEpsilon().convertToDouble();
+  context.withAccumulator(result->getElementType(), [&](auto zero) {
+    using Accumulator = decltype(zero);
+    for (int64_t row = 0; row < rows; ++row, x += size, y += size) {
+      Accumulator mean = interp::dot<Accumulator>(x, x, size) / Accumulator(size);
+      Accumulator scale = 1 / std::sqrt(mean + Accumulator(epsilon));
+      for (int64_t i = 0; i < size; ++i)
+        y[i] = Accumulator(x[i]) * scale * Accumulator(weight[i]);
+    }
+  });
+  results.push_back(std::move(*result));
+  return success();
+}
+
 ShardingRule RmsNormOp::getShardingRule() {
   ShardingRule rule = getElementwiseRule(*this);
   // The normalised axis stays whole.
@@ -26,19 +52,3 @@ ShardingRule RmsNormOp::getShardingRule() {
 }
 
 Cost RmsNormOp::getCost() { return getElementwiseCost(*this, 5); }
-
-FailureOr<SmallVector<Value>> RmsNormOp::decompose(OpBuilder &builder) {
-  Decomposer d(builder, getLoc());
-  Value x = d.toF32(getInput());
-  auto type = cast<RankedTensorType>(x.getType());
-  int64_t last = type.getRank() - 1;
-  RankedTensorType rowType =
-      getTensorType(ArrayRef(getDims(type)).drop_back(), type.getElementType());
-  Value mean = ReduceOp::create(builder, getLoc(), rowType, d.mul(x, x), ReduceKind::Mean,
-                                ArrayRef<int64_t>{last});
-  Value factor = d.unary<RsqrtOp>(d.add(mean, d.splat(mean, getEpsilon().convertToDouble())));
-  SmallVector<int64_t> leading = llvm::to_vector(llvm::seq<int64_t>(0, last));
-  Value scaled = d.mul(d.mul(x, d.broadcast(factor, x, leading)),
-                       d.broadcast(d.toF32(getWeight()), x, {last}));
-  return SmallVector<Value>{d.cast(scaled, cast<RankedTensorType>(getType()).getElementType())};
-}

@@ -4,41 +4,41 @@
 using namespace mlir;
 using namespace adapt;
 
-#define PENDING_EVALUATE(OP)                                                                       \
-  LogicalResult OP::evaluate(interp::EvalContext &, ArrayRef<interp::Value>,                       \
-                             SmallVectorImpl<interp::Value> &) {                                   \
-    return emitOpError("has no evaluation");                                                       \
+#define PENDING_LINALG(OP)                                                                         \
+  FailureOr<SmallVector<Value>> OP::lowerToLinalg(OpBuilder &, LinalgContext &, ValueRange) {      \
+    return emitOpError("has no lowering to linalg");                                               \
   }
-PENDING_EVALUATE(AddOp)
-PENDING_EVALUATE(SubOp)
-PENDING_EVALUATE(MulOp)
-PENDING_EVALUATE(DivOp)
-PENDING_EVALUATE(MaximumOp)
-PENDING_EVALUATE(MinimumOp)
-PENDING_EVALUATE(NegOp)
-PENDING_EVALUATE(ExpOp)
-PENDING_EVALUATE(SqrtOp)
-PENDING_EVALUATE(RsqrtOp)
-PENDING_EVALUATE(TanhOp)
-PENDING_EVALUATE(ErfOp)
-PENDING_EVALUATE(SinOp)
-PENDING_EVALUATE(CosOp)
-PENDING_EVALUATE(SigmoidOp)
-PENDING_EVALUATE(CastOp)
-PENDING_EVALUATE(ConstantOp)
-PENDING_EVALUATE(ReshapeOp)
-PENDING_EVALUATE(TransposeOp)
-PENDING_EVALUATE(BroadcastOp)
-PENDING_EVALUATE(SliceOp)
-PENDING_EVALUATE(ConcatOp)
-PENDING_EVALUATE(ReduceOp)
-PENDING_EVALUATE(GatherOp)
-PENDING_EVALUATE(MatmulOp)
-PENDING_EVALUATE(GatedActivationOp)
-PENDING_EVALUATE(RmsNormOp)
-PENDING_EVALUATE(RopeTableOp)
-PENDING_EVALUATE(RopeOp)
-PENDING_EVALUATE(PagedAttentionOp)
-PENDING_EVALUATE(PagedAppendOp)
-PENDING_EVALUATE(PagedAttendOp)
-PENDING_EVALUATE(PackOp)
+#define PENDING_DECOMPOSE(OP)                                                                      \
+  FailureOr<SmallVector<Value>> OP::decompose(OpBuilder &) {                                       \
+    return emitOpError("has no decomposition");                                                    \
+  }
+PENDING_LINALG(AddOp)
+PENDING_LINALG(SubOp)
+PENDING_LINALG(MulOp)
+PENDING_LINALG(DivOp)
+PENDING_LINALG(MaximumOp)
+PENDING_LINALG(MinimumOp)
+PENDING_LINALG(NegOp)
+PENDING_LINALG(ExpOp)
+PENDING_LINALG(SqrtOp)
+PENDING_LINALG(RsqrtOp)
+PENDING_LINALG(TanhOp)
+PENDING_LINALG(ErfOp)
+PENDING_LINALG(SinOp)
+PENDING_LINALG(CosOp)
+PENDING_LINALG(SigmoidOp)
+PENDING_LINALG(CastOp)
+PENDING_LINALG(ConstantOp)
+PENDING_LINALG(ReshapeOp)
+PENDING_LINALG(TransposeOp)
+PENDING_LINALG(BroadcastOp)
+PENDING_LINALG(SliceOp)
+PENDING_LINALG(ConcatOp)
+PENDING_LINALG(ReduceOp)
+PENDING_LINALG(GatherOp)
+PENDING_LINALG(MatmulOp)
+PENDING_DECOMPOSE(GatedActivationOp)
+PENDING_DECOMPOSE(RmsNormOp)
+PENDING_DECOMPOSE(RopeTableOp)
+PENDING_DECOMPOSE(RopeOp)
+PENDING_DECOMPOSE(PagedAttentionOp)

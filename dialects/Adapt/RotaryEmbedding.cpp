@@ -1,4 +1,6 @@
-#include "dialects/Adapt/ToLinalg.h"
+#include "adapt/Interpreter/Evaluation.h"
+#include "dialects/Adapt/AdaptDialect.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace adapt;
@@ -16,6 +18,33 @@ LogicalResult RopeTableOp::verify() {
   if (getCosines().getType() != expected)
     return emitOpError() << "tables must have type " << expected << ", not "
                          << getCosines().getType();
+  return success();
+}
+
+LogicalResult RopeTableOp::evaluate(interp::EvalContext &context, ArrayRef<interp::Value> operands,
+                                    SmallVectorImpl<interp::Value> &results) {
+  FailureOr<interp::Tensor> cosines = context.makeTensor(*this, getCosines().getType());
+  FailureOr<interp::Tensor> sines = context.makeTensor(*this, getSines().getType());
+  std::optional<interp::Tensor> frequencies = interp::getConstant(getInverseFrequencies());
+  if (failed(cosines) || failed(sines))
+    return failure();
+  if (!frequencies)
+    return emitOpError("cannot be evaluated: the inverse frequencies cannot be read");
+  ArrayRef<int64_t> positions = operands[0].tensor().ints();
+  ArrayRef<double> rates = frequencies->floats();
+  MutableArrayRef<double> cosine = cosines->mutableFloats(), sine = sines->mutableFloats();
+  double scale = getScale().convertToDouble();
+  context.withAccumulator(cosines->getElementType(), [&](auto zero) {
+    using Accumulator = decltype(zero);
+    for (auto [t, position] : llvm::enumerate(positions))
+      for (auto [i, rate] : llvm::enumerate(rates)) {
+        double angle = Accumulator(position) * Accumulator(rate);
+        cosine[t * rates.size() + i] = scale * std::cos(angle);
+        sine[t * rates.size() + i] = scale * std::sin(angle);
+      }
+  });
+  results.push_back(std::move(*cosines));
+  results.push_back(std::move(*sines));
   return success();
 }
 
@@ -47,6 +76,32 @@ LogicalResult RopeOp::verify() {
   return success();
 }
 
+LogicalResult RopeOp::evaluate(interp::EvalContext &context, ArrayRef<interp::Value> operands,
+                               SmallVectorImpl<interp::Value> &results) {
+  interp::Tensor result = operands[0].tensor();
+  int64_t heads = result.getDim(1), size = result.getDim(2);
+  const interp::Tensor &cosines = operands[1].tensor(), &sines = operands[2].tensor();
+  int64_t pairs = cosines.getDim(1);
+  // Pair i is (i * step, i * step + distance).
+  int64_t step = getInterleaved() ? 2 : 1, distance = getInterleaved() ? 1 : pairs;
+  MutableArrayRef<double> elements = result.mutableFloats();
+  context.withAccumulator(result.getElementType(), [&](auto zero) {
+    using Accumulator = decltype(zero);
+    for (int64_t t = 0; t < result.getDim(0); ++t)
+      for (int64_t head = 0; head < heads; ++head)
+        for (int64_t i = 0; i < pairs; ++i) {
+          double &a = elements[(t * heads + head) * size + i * step];
+          double &b = (&a)[distance];
+          Accumulator x = a, y = b;
+          Accumulator c = cosines.floats()[t * pairs + i], s = sines.floats()[t * pairs + i];
+          a = x * c - y * s;
+          b = y * c + x * s;
+        }
+  });
+  results.push_back(std::move(result));
+  return success();
+}
+
 ShardingRule RopeOp::getShardingRule() {
   ShardingRule rule;
   SmallVector<AffineExpr> dims = getDims(cast<RankedTensorType>(getInput().getType()));
@@ -59,45 +114,3 @@ ShardingRule RopeOp::getShardingRule() {
 }
 
 Cost RopeOp::getCost() { return getElementwiseCost(*this, 3); }
-
-FailureOr<SmallVector<Value>> RopeTableOp::decompose(OpBuilder &builder) {
-  Decomposer d(builder, getLoc());
-  auto type = cast<RankedTensorType>(getCosines().getType());
-  Value positions = d.toF32(getPositions());
-  Value frequencies = ConstantOp::create(builder, getLoc(), getInverseFrequencies());
-  Value like = BroadcastOp::create(builder, getLoc(), type, positions, ArrayRef<int64_t>{0});
-  Value angles = d.mul(like, d.broadcast(frequencies, like, {1}));
-  Value cosines = d.unary<CosOp>(angles), sines = d.unary<SinOp>(angles);
-  double scale = getScale().convertToDouble();
-  if (scale != 1.0) {
-    cosines = d.mul(cosines, d.splat(cosines, scale));
-    sines = d.mul(sines, d.splat(sines, scale));
-  }
-  return SmallVector<Value>{cosines, sines};
-}
-
-FailureOr<SmallVector<Value>> RopeOp::decompose(OpBuilder &builder) {
-  Decomposer d(builder, getLoc());
-  Value x = d.toF32(getInput());
-  auto type = cast<RankedTensorType>(x.getType());
-  int64_t head = type.getDimSize(2);
-  int64_t rotary = cast<RankedTensorType>(getCosines().getType()).getDimSize(1);
-  bool interleaved = getInterleaved();
-  int64_t second = interleaved ? 1 : rotary, stride = interleaved ? 2 : 1;
-  Value a = d.sliceLast(x, 0, rotary, stride), b = d.sliceLast(x, second, rotary, stride);
-  Value c = d.broadcast(getCosines(), a, {0, 2}), s = d.broadcast(getSines(), a, {0, 2});
-  Value first = d.sub(d.mul(a, c), d.mul(b, s)), other = d.add(d.mul(b, c), d.mul(a, s));
-  Value rotated;
-  if (interleaved) {
-    SmallVector<AffineExpr> dims = getDims(cast<RankedTensorType>(a.getType()));
-    SmallVector<AffineExpr> pair = dims;
-    pair.push_back(builder.getAffineConstantExpr(1));
-    dims.back() = dims.back() * 2;
-    rotated = d.reshape(d.concatLast({d.reshape(first, pair), d.reshape(other, pair)}), dims);
-  } else {
-    rotated = d.concatLast({first, other});
-  }
-  if (2 * rotary < head)
-    rotated = d.concatLast({rotated, d.sliceLast(x, 2 * rotary, head - 2 * rotary)});
-  return SmallVector<Value>{d.cast(rotated, cast<RankedTensorType>(getType()).getElementType())};
-}

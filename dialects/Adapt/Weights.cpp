@@ -1,3 +1,4 @@
+#include "adapt/Interpreter/Evaluation.h"
 #include "dialects/Adapt/AdaptDialect.h"
 #include "dialects/Adapt/Recipes.h"
 
@@ -90,5 +91,46 @@ LogicalResult PackOp::verify() {
 
 LogicalResult PackOp::toRecipe(schema::RecipeNode &node) {
   node.mutable_pack();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+LogicalResult SourceOp::evaluate(interp::EvalContext &context, ArrayRef<interp::Value>,
+                                 SmallVectorImpl<interp::Value> &results) {
+  if (failed(context.getShape(*this, getType())))
+    return failure();
+  std::optional<std::string> name = interp::fillTemplate(getName(), context.indices);
+  if (!name)
+    return emitOpError("cannot be evaluated: an index of \"") << getName() << "\" is not bound";
+  if (!context.readSource)
+    return emitOpError("cannot be evaluated: no checkpoint was given for '") << *name << "'";
+  FailureOr<interp::Tensor> tensor =
+      context.readSource(*this, *name, cast<RankedTensorType>(getType()));
+  if (failed(tensor))
+    return failure();
+  results.push_back(std::move(*tensor));
+  return success();
+}
+
+LogicalResult SplatOp::evaluate(interp::EvalContext &context, ArrayRef<interp::Value>,
+                                SmallVectorImpl<interp::Value> &results) {
+  FailureOr<interp::Tensor> tensor = context.makeTensor(*this, getType());
+  if (failed(tensor))
+    return failure();
+  double value = getValue().convertToDouble();
+  if (tensor->isFloat())
+    llvm::fill(tensor->mutableFloats(), value);
+  else
+    llvm::fill(tensor->mutableInts(), int64_t(value));
+  results.push_back(std::move(*tensor));
+  return success();
+}
+
+LogicalResult PackOp::evaluate(interp::EvalContext &, ArrayRef<interp::Value> operands,
+                               SmallVectorImpl<interp::Value> &results) {
+  results.push_back(operands[0]);
   return success();
 }

@@ -27,7 +27,7 @@ def Adapt_ParamOp : Adapt_Op<"param", [Pure, SingleBlock, NoRegionArguments, Iso
   }];
 }
 
-class Adapt_RecipeLeaf<string mnemonic> : Adapt_Op<mnemonic, [Pure, Adapt_Recipe]>;
+class Adapt_RecipeLeaf<string mnemonic> : Adapt_Op<mnemonic, [Pure, Adapt_Recipe, Adapt_Evaluate]>;
 
 def Adapt_SourceOp : Adapt_RecipeLeaf<"source"> {
   let summary = "a tensor of the checkpoint, by template";

@@ -98,15 +98,22 @@ enum class Mode {
   Typed ///< f32 accumulation, each result rounded to its type: what kernels are compared with
 };
 
+using Bindings = llvm::StringMap<int64_t>;
+
+/// Reads a tensor of the checkpoint, by its name with placeholders filled in, for an adapt.source
+/// of this type. On failure an error was emitted at the operation.
+using ReadSource = std::function<mlir::FailureOr<Tensor>(mlir::Operation *, llvm::StringRef,
+                                                         mlir::RankedTensorType)>;
+
 /// What an operation is told when it is evaluated.
 struct EvalContext {
   Mode mode = Mode::Wide;
   /// Tokens in a block of paged state.
   int64_t blockTokens = 16;
   /// The sizes that the enclosing function's types name.
-  llvm::StringMap<int64_t> symbols;
+  Bindings symbols;
   /// The function's indices, bound by its call.
-  llvm::StringMap<int64_t> indices;
+  Bindings indices;
   /// Reads a tensor of the checkpoint, placeholders filled in, for an adapt.source. On failure an
   /// error was emitted at the operation.
   std::function<mlir::FailureOr<Tensor>(mlir::Operation *, llvm::StringRef, mlir::RankedTensorType)>

@@ -1,0 +1,69 @@
+// Runs modules of the dialect `adapt`, simply and slowly. It is the specification: passes are
+// proved by interpret(before) = interpret(after), kernels by comparing with it.
+#pragma once
+
+#include "adapt/Interpreter/Value.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace adapt::interp {
+
+struct Options {
+  Mode mode = Mode::Wide;
+  int64_t blockTokens = 16;
+  /// Reads the tensors of adapt.source (see Sources.h); without it they are an error.
+  ReadSource readSource;
+  /// Larger tensors are refused.
+  int64_t maxElements = int64_t(1) << 30;
+};
+
+/// The module outlives the interpreter and does not change. Weights are evaluated once and kept.
+class Interpreter {
+public:
+  Interpreter(mlir::ModuleOp module, Options options);
+
+  /// Runs a function with bound indices. Its symbols are `symbols` and what the arguments' shapes
+  /// say. On failure an error was emitted that names the operation.
+  mlir::FailureOr<llvm::SmallVector<Value>> run(mlir::FunctionOpInterface function,
+                                                llvm::ArrayRef<Value> arguments,
+                                                const Bindings &indices = {},
+                                                const Bindings &symbols = {});
+  /// The function of this name; null if there is none.
+  mlir::FunctionOpInterface lookup(llvm::StringRef name);
+
+  /// Evaluates a weight for these indices.
+  mlir::FailureOr<Value> evaluateParam(mlir::Operation *param, const Bindings &indices);
+
+  /// An empty state of so many blocks.
+  mlir::FailureOr<State> makeState(mlir::Operation *op, mlir::Type type, int64_t blocks);
+
+  const Options &getOptions() const { return options; }
+
+private:
+  struct Frame;
+
+  mlir::LogicalResult runBlock(mlir::Block &block, Frame &frame,
+                               llvm::SmallVectorImpl<Value> &results);
+  mlir::LogicalResult runOp(mlir::Operation &op, Frame &frame,
+                            llvm::SmallVectorImpl<Value> &results);
+  mlir::LogicalResult runBody(mlir::FunctionOpInterface function, Bindings symbols,
+                              const Bindings &indices, llvm::ArrayRef<Value> arguments,
+                              llvm::SmallVectorImpl<Value> &results);
+  EvalContext makeContext(Bindings symbols, const Bindings &indices) const;
+
+  mlir::ModuleOp module;
+  Options options;
+  mlir::SymbolTableCollection symbolTables;
+  /// Weights by operation and filled-in name.
+  llvm::DenseMap<mlir::Operation *, llvm::StringMap<Value>> params;
+  unsigned depth = 0;
+};
+
+/// Finds the symbols in a function's argument types from its arguments' shapes, adding to
+/// `symbols`; checks kinds, element types and all sizes. Errors are emitted at `op`.
+mlir::LogicalResult bindSymbols(mlir::Operation *op, mlir::TypeRange types,
+                                llvm::ArrayRef<Value> arguments, EvalContext &context);
+
+} // namespace adapt::interp
