@@ -111,9 +111,10 @@ TEST_P(NarrowFloat, RoundsToNearestEven) {
       continue;
     for (double value : {magnitude, -magnitude}) {
       ASSERT_EQ(GetParam().fromF64(value), GetParam().round(value)) << std::hexfloat << value;
-      if (double(float(value)) == value)
+      if (double(float(value)) == value) {
         ASSERT_EQ(GetParam().fromF32(float(value)), GetParam().round(value))
             << std::hexfloat << value;
+      }
     }
   }
 }
