@@ -34,7 +34,8 @@ def LinalgOpLoweringInterface : OpInterface<"LinalgOpLoweringInterface"> {
   let description = [{A base operation's one lowering to linalg and tensor.}];
   let methods = [InterfaceMethod<
     [{Builds linalg/tensor/arith for this operation at the builder's insertion point. `operands` are
-      the converted operands, without encodings; symbolic sizes come from `context`. Returns a value
+      the converted operands, without encodings (a packed matrix as its storage
+      [ceil(N/n)][ceil(K/k)][n][k]); symbolic sizes come from `context`. Returns a value
       per result. On failure an error was emitted.}],
     "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>>", "lowerToLinalg",
     (ins "::mlir::OpBuilder &":$builder, "::adapt::LinalgContext &":$context,

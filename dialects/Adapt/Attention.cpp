@@ -126,6 +126,15 @@ Cost PagedAttentionOp::getCost() {
   return getElementwiseCost(*this, 4 * plane.getDimSize(1));
 }
 
+FailureOr<SmallVector<Value>> PagedAttentionOp::decompose(OpBuilder &builder) {
+  Value state = PagedAppendOp::create(builder, getLoc(), getState().getType(), getKey(), getValue(),
+                                      getState(), getSeqStarts(), getKvLens(), getBlockTable());
+  auto attend = PagedAttendOp::create(
+      builder, getLoc(), getResult().getType(), getState().getType(), getQuery(), state,
+      getSeqStarts(), getKvLens(), getBlockTable(), getScaleAttr(), getWindowAttr());
+  return SmallVector<Value>{attend.getResult(), attend.getNewState()};
+}
+
 //===----------------------------------------------------------------------===//
 // paged_append
 //===----------------------------------------------------------------------===//

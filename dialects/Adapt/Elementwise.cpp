@@ -1,5 +1,5 @@
-#include "dialects/Adapt/AdaptDialect.h"
 #include "dialects/Adapt/Recipes.h"
+#include "dialects/Adapt/ToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -225,4 +225,61 @@ double CastOp::evaluateScalar(ArrayRef<double> x) {
 LogicalResult CastOp::toRecipe(schema::RecipeNode &node) {
   node.mutable_cast();
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Lowering to linalg: the same for all
+//===----------------------------------------------------------------------===//
+
+#define ADAPT_LOWER_ELEMENTWISE(OP)                                                                \
+  FailureOr<SmallVector<Value>> OP::lowerToLinalg(OpBuilder &builder, LinalgContext &context,      \
+                                                  ValueRange operands) {                           \
+    return lowerElementwise(*this, builder, context, operands);                                    \
+  }
+
+ADAPT_LOWER_ELEMENTWISE(AddOp)
+ADAPT_LOWER_ELEMENTWISE(SubOp)
+ADAPT_LOWER_ELEMENTWISE(MulOp)
+ADAPT_LOWER_ELEMENTWISE(DivOp)
+ADAPT_LOWER_ELEMENTWISE(MaximumOp)
+ADAPT_LOWER_ELEMENTWISE(MinimumOp)
+ADAPT_LOWER_ELEMENTWISE(NegOp)
+ADAPT_LOWER_ELEMENTWISE(ExpOp)
+ADAPT_LOWER_ELEMENTWISE(SqrtOp)
+ADAPT_LOWER_ELEMENTWISE(RsqrtOp)
+ADAPT_LOWER_ELEMENTWISE(TanhOp)
+ADAPT_LOWER_ELEMENTWISE(ErfOp)
+ADAPT_LOWER_ELEMENTWISE(SinOp)
+ADAPT_LOWER_ELEMENTWISE(CosOp)
+ADAPT_LOWER_ELEMENTWISE(SigmoidOp)
+ADAPT_LOWER_ELEMENTWISE(CastOp)
+#undef ADAPT_LOWER_ELEMENTWISE
+
+//===----------------------------------------------------------------------===//
+// gated_activation
+//===----------------------------------------------------------------------===//
+
+FailureOr<SmallVector<Value>> GatedActivationOp::decompose(OpBuilder &builder) {
+  Decomposer d(builder, getLoc());
+  Value gate = d.toF32(getGate()), up = d.toF32(getUp());
+  auto gelu = [&](Value tangent) { // x/2 (1 + tangent)
+    return d.mul(d.mul(gate, d.splat(gate, 0.5)), d.add(tangent, d.splat(gate, 1.0)));
+  };
+  Value activated;
+  switch (getActivation()) {
+  case Activation::Silu:
+    activated = d.mul(gate, d.unary<SigmoidOp>(gate));
+    break;
+  case Activation::GeluErf:
+    activated = gelu(d.unary<ErfOp>(d.mul(gate, d.splat(gate, M_SQRT1_2))));
+    break;
+  case Activation::GeluTanh: {
+    Value cube = d.mul(d.mul(gate, gate), d.mul(gate, d.splat(gate, 0.044715)));
+    Value inner = d.mul(d.add(gate, cube), d.splat(gate, M_2_SQRTPI * M_SQRT1_2));
+    activated = gelu(d.unary<TanhOp>(inner));
+    break;
+  }
+  }
+  return SmallVector<Value>{
+      d.cast(d.mul(activated, up), cast<RankedTensorType>(getType()).getElementType())};
 }

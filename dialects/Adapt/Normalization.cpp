@@ -1,5 +1,5 @@
 #include "adapt/Interpreter/Evaluation.h"
-#include "dialects/Adapt/AdaptDialect.h"
+#include "dialects/Adapt/ToLinalg.h"
 #include <cmath>
 
 using namespace mlir;
@@ -52,3 +52,19 @@ ShardingRule RmsNormOp::getShardingRule() {
 }
 
 Cost RmsNormOp::getCost() { return getElementwiseCost(*this, 5); }
+
+FailureOr<SmallVector<Value>> RmsNormOp::decompose(OpBuilder &builder) {
+  Decomposer d(builder, getLoc());
+  Value x = d.toF32(getInput());
+  auto type = cast<RankedTensorType>(x.getType());
+  int64_t last = type.getRank() - 1;
+  RankedTensorType rowType =
+      getTensorType(ArrayRef(getDims(type)).drop_back(), type.getElementType());
+  Value mean = ReduceOp::create(builder, getLoc(), rowType, d.mul(x, x), ReduceKind::Mean,
+                                ArrayRef<int64_t>{last});
+  Value factor = d.unary<RsqrtOp>(d.add(mean, d.splat(mean, getEpsilon().convertToDouble())));
+  SmallVector<int64_t> leading = llvm::to_vector(llvm::seq<int64_t>(0, last));
+  Value scaled = d.mul(d.mul(x, d.broadcast(factor, x, leading)),
+                       d.broadcast(d.toF32(getWeight()), x, {last}));
+  return SmallVector<Value>{d.cast(scaled, cast<RankedTensorType>(getType()).getElementType())};
+}

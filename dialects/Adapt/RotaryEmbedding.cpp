@@ -1,5 +1,5 @@
 #include "adapt/Interpreter/Evaluation.h"
-#include "dialects/Adapt/AdaptDialect.h"
+#include "dialects/Adapt/ToLinalg.h"
 #include <cmath>
 
 using namespace mlir;
@@ -114,3 +114,45 @@ ShardingRule RopeOp::getShardingRule() {
 }
 
 Cost RopeOp::getCost() { return getElementwiseCost(*this, 3); }
+
+FailureOr<SmallVector<Value>> RopeTableOp::decompose(OpBuilder &builder) {
+  Decomposer d(builder, getLoc());
+  auto type = cast<RankedTensorType>(getCosines().getType());
+  Value positions = d.toF32(getPositions());
+  Value frequencies = ConstantOp::create(builder, getLoc(), getInverseFrequencies());
+  Value like = BroadcastOp::create(builder, getLoc(), type, positions, ArrayRef<int64_t>{0});
+  Value angles = d.mul(like, d.broadcast(frequencies, like, {1}));
+  Value cosines = d.unary<CosOp>(angles), sines = d.unary<SinOp>(angles);
+  double scale = getScale().convertToDouble();
+  if (scale != 1.0) {
+    cosines = d.mul(cosines, d.splat(cosines, scale));
+    sines = d.mul(sines, d.splat(sines, scale));
+  }
+  return SmallVector<Value>{cosines, sines};
+}
+
+FailureOr<SmallVector<Value>> RopeOp::decompose(OpBuilder &builder) {
+  Decomposer d(builder, getLoc());
+  Value x = d.toF32(getInput());
+  auto type = cast<RankedTensorType>(x.getType());
+  int64_t head = type.getDimSize(2);
+  int64_t rotary = cast<RankedTensorType>(getCosines().getType()).getDimSize(1);
+  bool interleaved = getInterleaved();
+  int64_t second = interleaved ? 1 : rotary, stride = interleaved ? 2 : 1;
+  Value a = d.sliceLast(x, 0, rotary, stride), b = d.sliceLast(x, second, rotary, stride);
+  Value c = d.broadcast(getCosines(), a, {0, 2}), s = d.broadcast(getSines(), a, {0, 2});
+  Value first = d.sub(d.mul(a, c), d.mul(b, s)), other = d.add(d.mul(b, c), d.mul(a, s));
+  Value rotated;
+  if (interleaved) {
+    SmallVector<AffineExpr> dims = getDims(cast<RankedTensorType>(a.getType()));
+    SmallVector<AffineExpr> pair = dims;
+    pair.push_back(builder.getAffineConstantExpr(1));
+    dims.back() = dims.back() * 2;
+    rotated = d.reshape(d.concatLast({d.reshape(first, pair), d.reshape(other, pair)}), dims);
+  } else {
+    rotated = d.concatLast({first, other});
+  }
+  if (2 * rotary < head)
+    rotated = d.concatLast({rotated, d.sliceLast(x, 2 * rotary, head - 2 * rotary)});
+  return SmallVector<Value>{d.cast(rotated, cast<RankedTensorType>(getType()).getElementType())};
+}

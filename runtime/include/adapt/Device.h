@@ -1,0 +1,85 @@
+// What a device does for the runtime. Kept small: load kernels, own memory, run a flat list of
+// launches. The CPU is the only device so far; others (cuda, hip, sim, plugin) take the same calls.
+#pragma once
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "adapt/Status.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace adapt::rt {
+
+/// Memory of a device, freed with its last owner. `data` is 64-byte aligned, zero at first, and an
+/// address of the device (an address of the host only where Device::hostAccessible()).
+struct Memory {
+  std::shared_ptr<void> owner;
+  char *data = nullptr;
+  uint64_t bytes = 0;
+};
+
+/// What one step of a program function launches, with this run's sizes: shared by all calls of the
+/// function.
+struct LaunchShape {
+  enum class Kind : uint8_t { kKernel, kCopy };
+  Kind kind = Kind::kKernel;
+  uint32_t kernel = 0;            ///< index in the symbols that loadKernels() was given
+  uint32_t grid[3] = {1, 1, 1};   ///< id[0] is the slowest; unused extents, the last, are 1
+  uint64_t items = 0;             ///< pieces of work: product of the grid; 0: nothing to do
+  const int64_t *sizes = nullptr; ///< in the order of Kernel.sizes
+  uint64_t copyBytes = 0;         ///< kCopy: from buffer 0 to buffer 1
+};
+
+/// One launch: a shape and its buffers, `buffers[firstBuffer] …` of the list.
+struct Launch {
+  uint32_t shape;
+  uint32_t firstBuffer;
+};
+
+/// Launches run one after the other: each sees all that those before it wrote.
+struct LaunchList {
+  absl::Span<const LaunchShape> shapes;
+  absl::Span<const Launch> launches;
+  void *const *buffers = nullptr;
+};
+
+class Device {
+public:
+  virtual ~Device() = default;
+
+  virtual absl::string_view name() const = 0;
+
+  /// Whether addresses of this device can be read and written by the host.
+  virtual bool hostAccessible() const = 0;
+
+  /// Loads a kernel library and resolves `symbols`; every launch may use `scratchBytes` per work
+  /// item in flight. Errors name all symbols that are missing.
+  virtual absl::Status loadKernels(const std::string &path, absl::Span<const std::string> symbols,
+                                   uint64_t scratchBytes) = 0;
+
+  /// Memory that is resident only where it was touched, in huge pages where there are.
+  virtual absl::StatusOr<Memory> allocate(uint64_t bytes, absl::string_view what) = 0;
+
+  virtual absl::Status write(void *to, const void *from, uint64_t bytes) = 0;
+  virtual absl::Status read(void *to, const void *from, uint64_t bytes) = 0;
+
+  /// Runs the list to its end. One run at a time. An error names the kernel that failed.
+  virtual absl::Status run(const LaunchList &list) = 0;
+
+  /// Threads of the host that this device computes with; 0 where it has none.
+  virtual int threads() const { return 0; }
+
+  /// Calls job(t) for every such thread at once. Not while run() runs.
+  virtual void parallel(absl::FunctionRef<void(int)> job) { job(0); }
+};
+
+struct CpuDeviceOptions {
+  int threads = 0;        ///< 0: one for each core that this process may use
+  bool pin = true;        ///< pin threads to cores, if there are as many cores
+  bool pinCaller = false; ///< the creating thread too: it must then be the one that calls run()
+};
+absl::StatusOr<std::unique_ptr<Device>> createCpuDevice(const CpuDeviceOptions &options = {});
+
+} // namespace adapt::rt
