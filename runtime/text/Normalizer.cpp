@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <tuple>
 #include <vector>
 
 namespace adapt::rt {
@@ -40,13 +41,23 @@ absl::StatusOr<std::string> normalizeNfc(std::string_view text) {
     return utf8proc_get_property(c)->combining_class;
   };
   auto isStarter = [&](utf8proc_int32_t c) { return combiningClass(c) == 0; };
+  struct Mark {
+    int combiningClass;
+    size_t position; // keeps the order within a class
+    utf8proc_int32_t value;
+  };
+  std::vector<Mark> marks;
   for (auto begin = points.begin(); begin != points.end();) {
     begin = std::find_if_not(begin, points.end(), isStarter);
     auto end = std::find_if(begin, points.end(), isStarter);
-    std::stable_sort(begin, end, [&](utf8proc_int32_t a, utf8proc_int32_t b) {
-      return combiningClass(a) < combiningClass(b);
+    marks.clear();
+    for (auto it = begin; it != end; ++it)
+      marks.push_back({combiningClass(*it), marks.size(), *it});
+    std::sort(marks.begin(), marks.end(), [](const Mark &a, const Mark &b) {
+      return std::tie(a.combiningClass, a.position) < std::tie(b.combiningClass, b.position);
     });
-    begin = end;
+    for (const Mark &mark : marks)
+      *begin++ = mark.value;
   }
   constexpr auto kCompose = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
   utf8proc_ssize_t count = utf8proc_normalize_utf32(
