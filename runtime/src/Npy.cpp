@@ -144,9 +144,25 @@ std::optional<uint64_t> countElements(const std::vector<int64_t> &shape) {
   return count <= kMaxElements ? std::optional<uint64_t>(count) : std::nullopt;
 }
 
+/// The types of NumPy that are read; the integers of readNpyIntegers first.
+struct ElementType {
+  absl::string_view descr;
+  absl::string_view name;
+  unsigned bytes;
+};
+constexpr ElementType kTypes[] = {
+    {"<i4", "int32", 4},   {"<i8", "int64", 8},   {"<i2", "int16", 2},
+    {"|i1", "int8", 1},    {"|u1", "uint8", 1},   {"|b1", "bool", 1},
+    {"<f2", "float16", 2}, {"<f4", "float32", 4}, {"<f8", "float64", 8}};
+
+void formatType(std::string *out, const ElementType &type) {
+  absl::StrAppend(out, type.descr, " (", type.name, ")");
+}
+
 } // namespace
 
-absl::StatusOr<NpyIntegers> rt::readNpyIntegers(const std::string &path) {
+static absl::StatusOr<NpyArray> readArray(const std::string &path,
+                                          absl::Span<const ElementType> wanted) {
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0)
     return systemFailure(path);
@@ -176,27 +192,43 @@ absl::StatusOr<NpyIntegers> rt::readNpyIntegers(const std::string &path) {
   std::optional<Header> header = HeaderParser(text).parse();
   if (!header)
     return failure(path, "its header is not a dictionary of descr, fortran_order and shape");
-  uint64_t width = header->descr == "<i4" ? 4 : header->descr == "<i8" ? 8 : 0;
-  if (!width)
-    return failure(path, absl::StrCat("elements of type '", header->descr,
-                                      "', wanted are <i4 (int32) or <i8 (int64)"));
+  const auto *type = std::find_if(wanted.begin(), wanted.end(), [&](const ElementType &type) {
+    return type.descr == header->descr;
+  });
+  if (type == wanted.end())
+    return failure(path, absl::StrCat("elements of type '", header->descr, "', wanted are ",
+                                      absl::StrJoin(wanted, " or ", formatType)));
   if (header->fortranOrder && header->shape.size() > 1)
     return failure(path, "Fortran order; save it with numpy.ascontiguousarray");
   std::optional<uint64_t> count = countElements(header->shape);
   uint64_t data = size - start - length;
-  if (!count || *count * width != data)
+  if (!count || *count * type->bytes != data)
     return failure(path, absl::StrCat("shape (", absl::StrJoin(header->shape, ", "), ") of ",
                                       header->descr, ", but ", data, " bytes of data"));
-  NpyIntegers result;
+  NpyArray result;
+  result.descr = std::move(header->descr);
   result.shape = std::move(header->shape);
-  result.values.resize(*count);
-  if (width == 8) {
-    ADAPT_RETURN_IF_ERROR(readAll(file, path, start + length, result.values.data(), data));
+  result.data.resize(data);
+  ADAPT_RETURN_IF_ERROR(readAll(file, path, start + length, result.data.data(), data));
+  return result;
+}
+
+absl::StatusOr<NpyArray> rt::readNpy(const std::string &path) { return readArray(path, kTypes); }
+
+absl::StatusOr<NpyIntegers> rt::readNpyIntegers(const std::string &path) {
+  absl::StatusOr<NpyArray> array = readArray(path, absl::MakeSpan(kTypes).subspan(0, 2));
+  if (!array.ok())
+    return array.status();
+  NpyIntegers result;
+  result.shape = std::move(array->shape);
+  if (array->descr == kTypes[1].descr) {
+    result.values.resize(array->data.size() / sizeof(int64_t));
+    std::memcpy(result.values.data(), array->data.data(), array->data.size());
     return result;
   }
-  std::vector<int32_t> narrow(*count);
-  ADAPT_RETURN_IF_ERROR(readAll(file, path, start + length, narrow.data(), data));
-  std::copy(narrow.begin(), narrow.end(), result.values.begin());
+  std::vector<int32_t> narrow(array->data.size() / sizeof(int32_t));
+  std::memcpy(narrow.data(), array->data.data(), array->data.size());
+  result.values.assign(narrow.begin(), narrow.end());
   return result;
 }
 
@@ -208,7 +240,7 @@ absl::StatusOr<NpyWriter> NpyWriter::create(const std::string &path, const std::
   NpyWriter writer;
   writer.path = path;
   writer.temporary = absl::StrCat(path, ".", getpid(), ".tmp");
-  writer.elementBytes = descr == "<i8" ? 8 : 4;
+  writer.elementBytes = descr == "<i8" || descr == "<f8" ? 8 : 4;
   writer.elements = *count;
   std::string header =
       absl::StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (",

@@ -1,0 +1,3 @@
+#include "adapt/Interpreter/Command.h"
+
+int main(int argc, char **argv) { return adapt::interp::interpretMain(argc, argv); }
