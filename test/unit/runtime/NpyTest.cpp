@@ -2,6 +2,7 @@
 
 #include "gtest/gtest.h"
 
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -56,6 +57,22 @@ TEST_F(Npy, ReadsBothTypesAndVersions) {
       read(npy(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (0, 5)}", ""));
   ASSERT_TRUE(empty.ok()) << empty.status();
   EXPECT_TRUE(empty->values.empty());
+}
+
+TEST_F(Npy, ReadsArraysOfAnyType) {
+  std::ofstream(path, std::ios::binary)
+      << npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }",
+             std::string("\0\0\0\0\0\0\xf8\x3f", 8)); // 1.5, IEEE 754
+  absl::StatusOr<NpyArray> array = readNpy(path);
+  ASSERT_TRUE(array.ok()) << array.status();
+  EXPECT_EQ(array->descr, "<f8");
+  ASSERT_EQ(array->data.size(), 8u);
+  double value;
+  std::memcpy(&value, array->data.data(), 8);
+  EXPECT_EQ(value, 1.5);
+  std::ofstream(path, std::ios::binary)
+      << npy(1, "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", std::string(8, '\0'));
+  EXPECT_FALSE(readNpy(path).ok());
 }
 
 TEST_F(Npy, RefusesEverythingElse) {
