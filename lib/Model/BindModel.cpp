@@ -9,7 +9,7 @@
 
 using namespace mlir;
 using llvm::json::Object;
-using llvm::json::Value;
+using Json = llvm::json::Value;
 
 namespace adapt {
 namespace {
@@ -36,15 +36,15 @@ std::string showShape(ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
-std::string showValues(ArrayRef<Value> values) {
+std::string showValues(ArrayRef<Json> values) {
   std::vector<std::string> texts;
-  for (const Value &value : values)
+  for (const Json &value : values)
     texts.push_back(toString(value));
   return llvm::join(texts, ", ");
 }
 
-bool contains(ArrayRef<Value> values, const Value &value) {
-  return llvm::any_of(values, [&](const Value &other) {
+bool contains(ArrayRef<Json> values, const Json &value) {
+  return llvm::any_of(values, [&](const Json &other) {
     return other.getAsNumber() && value.getAsNumber() ? *other.getAsNumber() == *value.getAsNumber()
                                                       : other == value;
   });
@@ -101,7 +101,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// Why a value does not fit its key; empty if it does.
-  static std::string checkValue(const ConfigKey &key, const Value &value) {
+  static std::string checkValue(const ConfigKey &key, const Json &value) {
     using Kind = ConfigKey::Kind;
     std::optional<int64_t> integer = value.getAsInteger();
     std::optional<double> number = value.getAsNumber();
@@ -136,9 +136,9 @@ private:
       break;
     }
     if (number && key.min && *number < *key.min)
-      return "must be at least " + toString(Value(*key.min));
+      return "must be at least " + toString(Json(*key.min));
     if (number && key.max && *number > *key.max)
-      return "must be at most " + toString(Value(*key.max));
+      return "must be at most " + toString(Json(*key.max));
     return "";
   }
 
@@ -151,8 +151,8 @@ private:
     std::vector<std::string> known;
     for (const auto &[name, key] : family.config) {
       known.push_back(name);
-      const Value *value = config.config.get(name);
-      if (!value || value->kind() == Value::Null) {
+      const Json *value = config.config.get(name);
+      if (!value || value->kind() == Json::Null) {
         if (key.defaultValue)
           scope.set(name, *key.defaultValue);
         else if (key.isOptional)
@@ -176,22 +176,22 @@ private:
     for (const std::string &key : keys) {
       if (family.config.count(key))
         continue;
-      const Value &value = *config.config.get(key);
+      const Json &value = *config.config.get(key);
       auto ignored = family.ignoredKeys.find(key);
       if (ignored == family.ignoredKeys.end())
         complain() << key << " = " << toString(value) << " is not known to the family "
                    << family.name << didYouMean(key, known);
-      else if (!ignored->second.empty() && value.kind() != Value::Null &&
+      else if (!ignored->second.empty() && value.kind() != Json::Null &&
                !contains(ignored->second, value))
-        complain() << key << " = " << toString(value) << " is not supported; supported: "
-                   << showValues(ignored->second);
+        complain() << key << " = " << toString(value)
+                   << " is not supported; supported: " << showValues(ignored->second);
     }
     return failure(hasFailed);
   }
 
   LogicalResult bindSizes() {
     for (const auto &[name, expr] : family.sizes) {
-      std::optional<Value> value = scope.evaluate(expr);
+      std::optional<Json> value = scope.evaluate(expr);
       if (!value)
         return error() << "the size '" << name << "' of the family " << family.name
                        << " cannot be computed";
@@ -201,7 +201,7 @@ private:
     }
     bool hasFailed = false;
     for (const Family::Requirement &requirement : family.requirements) {
-      std::optional<Value> value = scope.evaluate(requirement.expr);
+      std::optional<Json> value = scope.evaluate(requirement.expr);
       if (value && value->getAsBoolean() == true)
         continue;
       hasFailed = true;
@@ -228,8 +228,8 @@ private:
 
   LogicalResult bindRope() {
     std::optional<int64_t> size = scope.evaluateSize(family.rope->size, "rope's size");
-    std::optional<Value> theta = scope.evaluate(family.rope->theta),
-                         scaling = scope.evaluate(family.rope->scaling);
+    std::optional<Json> theta = scope.evaluate(family.rope->theta),
+                        scaling = scope.evaluate(family.rope->scaling);
     if (!size || !theta || !scaling)
       return failure();
     if (!theta->getAsNumber())
@@ -243,22 +243,22 @@ private:
 
   LogicalResult bindTokenIds() {
     auto bind = [&](StringRef key, std::vector<int64_t> &ids) {
-      const Value *value = nullptr;
+      const Json *value = nullptr;
       StringRef where = "generation_config.json";
       if (config.generation)
         value = config.generation->get(key);
-      if (!value || value->kind() == Value::Null) {
+      if (!value || value->kind() == Json::Null) {
         value = config.config.get(key);
         where = "config.json";
       }
-      if (!value || value->kind() == Value::Null)
+      if (!value || value->kind() == Json::Null)
         return success();
-      SmallVector<Value> candidates;
+      SmallVector<Json> candidates;
       if (const llvm::json::Array *list = value->getAsArray())
         candidates.append(list->begin(), list->end());
       else
         candidates.push_back(*value);
-      for (const Value &candidate : candidates) {
+      for (const Json &candidate : candidates) {
         std::optional<int64_t> id = candidate.getAsInteger();
         if (!id || *id < 0 || *id >= model.vocabSize)
           return LogicalResult(error() << where << " says " << key << " = " << toString(*value)
@@ -267,8 +267,9 @@ private:
       }
       return success();
     };
-    return failure(failed(bind("bos_token_id", model.bosTokenIds)) |
-                   failed(bind("eos_token_id", model.eosTokenIds)));
+    bool hasFailed = failed(bind("bos_token_id", model.bosTokenIds));
+    hasFailed |= failed(bind("eos_token_id", model.eosTokenIds));
+    return failure(hasFailed);
   }
 
   //===--------------------------------------------------------------------===//
@@ -310,21 +311,22 @@ private:
     for (const LayerVariant &variant : family.variants) {
       if (!variant.when)
         return &variant;
-      std::optional<Value> when = scope.evaluate(*variant.when);
+      std::optional<Json> when = scope.evaluate(*variant.when);
       if (!when)
         return failure();
       if (!when->getAsBoolean())
-        return emitError(variant.when->loc) << "'when' must be true or false, not "
-                                            << toString(*when);
+        return emitError(variant.when->loc)
+               << "'when' must be true or false, not " << toString(*when);
       if (*when->getAsBoolean())
         return &variant;
       conditions.push_back(variant.when->expr.getText().str());
     }
-    InFlightDiagnostic diagnostic = error() << "layer " << layer << " is of no variant of the family "
-                                            << family.name << ": none of these holds: '"
-                                            << llvm::join(conditions, "', '") << "'";
-    if (std::optional<Value> types = scope.lookup("layer_types"))
-      if (const llvm::json::Array *list = types->getAsArray(); list && uint64_t(layer) < list->size())
+    InFlightDiagnostic diagnostic =
+        error() << "layer " << layer << " is of no variant of the family " << family.name
+                << ": none of these holds: '" << llvm::join(conditions, "', '") << "'";
+    if (std::optional<Json> types = scope.lookup("layer_types"))
+      if (const llvm::json::Array *list = types->getAsArray();
+          list && uint64_t(layer) < list->size())
         diagnostic << " (layer_types[" << layer << "] = " << toString((*list)[layer]) << ")";
     return diagnostic;
   }
@@ -420,13 +422,14 @@ private:
       return list.total > 0;
     };
     bool hasFailed = report(missing, "are missing");
-    if (missing.total > 0 && llvm::is_contained(missing.names, projection().value.source + " " +
-                                                                   showShape(projection().getShape())))
-      emitRemark(UnknownLoc::get(context))
-          << "without '" << projection().value.source
-          << "' config.json must say tie_word_embeddings = true";
+    if (missing.total > 0 &&
+        llvm::is_contained(missing.names,
+                           projection().value.source + " " + showShape(projection().getShape())))
+      emitRemark(UnknownLoc::get(context)) << "without '" << projection().value.source
+                                           << "' config.json must say tie_word_embeddings = true";
     hasFailed |= report(misshapen, "have another shape than config.json implies");
-    hasFailed |= report(untyped, "have a type that weights cannot have (F64, F32, F16 and BF16 can)");
+    hasFailed |=
+        report(untyped, "have a type that weights cannot have (F64, F32, F16 and BF16 can)");
     hasFailed |= report(unused, ("are not used by the family " + family.name).c_str());
     return failure(hasFailed);
   }
@@ -440,11 +443,11 @@ private:
     model.dtypeOrigin = "--dtype";
     if (wantedType)
       return success();
-    const Value *value = config.config.get("dtype");
-    if (!value || value->kind() == Value::Null)
+    const Json *value = config.config.get("dtype");
+    if (!value || value->kind() == Json::Null)
       value = config.config.get("torch_dtype");
     Builder builder(context);
-    if (value && value->kind() != Value::Null) {
+    if (value && value->kind() != Json::Null) {
       std::string name = value->getAsString().value_or("").str();
       StringRef bare = name;
       bare.consume_front("torch.");
@@ -455,9 +458,10 @@ private:
                         .Default(Type());
       model.dtypeOrigin = "config.json";
       if (!model.dtype)
-        return error() << "dtype = " << toString(*value)
-                       << " is not supported; supported: float32, bfloat16, float16 (--dtype chooses "
-                          "another than the config's)";
+        return error()
+               << "dtype = " << toString(*value)
+               << " is not supported; supported: float32, bfloat16, float16 (--dtype chooses "
+                  "another than the config's)";
       return success();
     }
     if (!tensors) {
@@ -472,8 +476,8 @@ private:
         weight.value.forEachSource(
             [&](WeightExpr &source) { counts[source.element] += weight.getNumElements(); });
     });
-    auto most = llvm::max_element(
-        counts, [](const auto &a, const auto &b) { return a.second < b.second; });
+    auto most =
+        llvm::max_element(counts, [](const auto &a, const auto &b) { return a.second < b.second; });
     model.dtype = most->first.isF64() ? builder.getF32Type() : most->first;
     model.dtypeOrigin = "the stored tensors";
     return success();
@@ -539,7 +543,7 @@ FailureOr<const Family *> selectFamily(MLIRContext *context, ArrayRef<Family> fa
   }
   std::vector<std::string> architectures;
   if (const llvm::json::Array *list = config.config.getArray("architectures"))
-    for (const Value &value : *list)
+    for (const Json &value : *list)
       if (auto name = value.getAsString())
         architectures.push_back(name->str());
   // A model_type that nobody knows is not overruled: the same class may compute something else.

@@ -58,7 +58,9 @@ private:
   DictionaryAttr describe() {
     NamedAttrList attributes;
     auto ids = [&](const std::vector<int64_t> &values) { return builder.getI64ArrayAttr(values); };
-    StringRef dtype = model.dtype.isF32() ? "float32" : model.dtype.isBF16() ? "bfloat16" : "float16";
+    StringRef dtype = model.dtype.isF32()    ? "float32"
+                      : model.dtype.isBF16() ? "bfloat16"
+                                             : "float16";
     attributes.set("kind", builder.getStringAttr("language_model"));
     attributes.set("name", builder.getStringAttr(model.name));
     attributes.set("family", builder.getStringAttr(model.family));
@@ -155,7 +157,7 @@ private:
 
   void buildLayer(const LayerKind &kind) {
     SmallVector<std::pair<std::string, Type>> inputs = {
-        {"hidden", hidden},       {"cosines", ropeTable}, {"sines", ropeTable},
+        {"hidden", hidden},        {"cosines", ropeTable}, {"sines", ropeTable},
         {"seq_starts", seqStarts}, {"kv_lens", kvLens},    {"block_table", blockTable}};
     SmallVector<std::pair<std::string, Type>> outputs = {{"hidden", hidden}};
     const size_t firstState = inputs.size();

@@ -7,11 +7,11 @@
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
-using llvm::json::Value;
+using Json = llvm::json::Value;
 
 namespace adapt {
 
-Value toJson(const YamlNode &node) {
+Json toJson(const YamlNode &node) {
   switch (node.kind) {
   case YamlNode::Kind::Null:
     return nullptr;
@@ -19,13 +19,13 @@ Value toJson(const YamlNode &node) {
     llvm::json::Array items;
     for (const YamlNode &item : node.items)
       items.push_back(toJson(item));
-    return Value(std::move(items));
+    return Json(std::move(items));
   }
   case YamlNode::Kind::Map: {
     llvm::json::Object object;
     for (const YamlNode::Entry &entry : node.entries)
       object.try_emplace(entry.key, toJson(entry.value));
-    return Value(std::move(object));
+    return Json(std::move(object));
   }
   case YamlNode::Kind::Scalar:
     break;
@@ -83,10 +83,11 @@ public:
     const YamlNode *ignore = map.require("ignore");
     if (ignore && expect(*ignore, YamlNode::Kind::Map, "'ignore'"))
       for (const YamlNode::Entry &entry : ignore->entries) {
-        std::vector<Value> &values = family.ignoredKeys[entry.key];
+        std::vector<Json> &values = family.ignoredKeys[entry.key];
         if (entry.value.isScalar() && entry.value.text == "any")
           continue;
-        if (expect(entry.value, YamlNode::Kind::List, "a key to ignore ('any' or a list of values)"))
+        if (expect(entry.value, YamlNode::Kind::List,
+                   "a key to ignore ('any' or a list of values)"))
           for (const YamlNode &item : entry.value.items)
             values.push_back(toJson(item));
       }
@@ -112,7 +113,7 @@ private:
 
   void readSchema(YamlMap &map) {
     const YamlNode *schema = map.require("schema");
-    if (schema && toJson(*schema) != Value(kFamilySchema))
+    if (schema && toJson(*schema) != Json(kFamilySchema))
       error(schema->loc) << "schema version " << toString(toJson(*schema))
                          << "; this compiler reads version " << kFamilySchema;
   }
@@ -379,7 +380,8 @@ private:
     }
   }
 
-  std::optional<TensorSpec> readTensor(const YamlNode &node, std::string what, bool isPart = false) {
+  std::optional<TensorSpec> readTensor(const YamlNode &node, std::string what,
+                                       bool isPart = false) {
     TensorSpec tensor{node.loc, {}, {}, {}, {}, 0, {}};
     if (node.isScalar()) {
       tensor.source = node.text;

@@ -56,8 +56,8 @@ LogicalResult toRecipe(ParamOp param, schema::Recipe &recipe) {
     if (!recipeOp || op.getNumResults() != 1)
       return op.emitOpError("cannot be part of a recipe (param ") << param.getName() << ")";
     schema::RecipeNode &node = *recipe.add_nodes();
-    if (failed(toTensorType(cast<RankedTensorType>(op.getResult(0).getType()),
-                            *node.mutable_type())))
+    if (failed(
+            toTensorType(cast<RankedTensorType>(op.getResult(0).getType()), *node.mutable_type())))
       return op.emitOpError("has a type that recipes do not have: ") << op.getResult(0).getType();
     for (Value operand : op.getOperands())
       node.add_operands(numbers.lookup(operand));

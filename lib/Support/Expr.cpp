@@ -1,5 +1,6 @@
 #include "adapt/Support/Expr.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -74,11 +75,11 @@ private:
     size_t length = 0;
     if (rest.empty()) {
       length = 0;
-    } else if (llvm::isDigit(rest[0]) || (rest[0] == '.' && rest.size() > 1 && llvm::isDigit(rest[1]))) {
-      while (length < rest.size() &&
-             (llvm::isAlnum(rest[length]) || rest[length] == '.' ||
-              ((rest[length] == '-' || rest[length] == '+') && length > 0 &&
-               (rest[length - 1] == 'e' || rest[length - 1] == 'E'))))
+    } else if (llvm::isDigit(rest[0]) ||
+               (rest[0] == '.' && rest.size() > 1 && llvm::isDigit(rest[1]))) {
+      while (length < rest.size() && (llvm::isAlnum(rest[length]) || rest[length] == '.' ||
+                                      ((rest[length] == '-' || rest[length] == '+') && length > 0 &&
+                                       (rest[length - 1] == 'e' || rest[length - 1] == 'E'))))
         ++length;
     } else if (llvm::isAlpha(rest[0]) || rest[0] == '_') {
       while (length < rest.size() && (llvm::isAlnum(rest[length]) || rest[length] == '_'))
@@ -125,7 +126,7 @@ private:
   Expected<NodePtr> parseConditional() {
     if (++depth > kMaxDepth)
       return makeError("in '%s': nested too deep", text.str().c_str());
-    auto leave = llvm::make_scope_exit([&] { --depth; });
+    llvm::scope_exit leave([&] { --depth; });
     auto condition = parseBinary(1);
     if (!condition || !consume("?"))
       return condition;
@@ -143,7 +144,7 @@ private:
   Expected<NodePtr> parseBinary(unsigned least) {
     if (++depth > kMaxDepth)
       return makeError("in '%s': nested too deep", text.str().c_str());
-    auto leave = llvm::make_scope_exit([&] { --depth; });
+    llvm::scope_exit leave([&] { --depth; });
     if (least <= kNotPrecedence && token == "not") {
       advance();
       auto operand = parseBinary(kNotPrecedence);
@@ -174,7 +175,7 @@ private:
   Expected<NodePtr> parseUnary() {
     if (++depth > kMaxDepth)
       return makeError("in '%s': nested too deep", text.str().c_str());
-    auto leave = llvm::make_scope_exit([&] { --depth; });
+    llvm::scope_exit leave([&] { --depth; });
     if (consume("-")) {
       auto operand = parseUnary();
       if (!operand)

@@ -150,8 +150,8 @@ FailureOr<YamlNode> readYaml(MLIRContext *context, StringRef path) {
     return emitError(UnknownLoc::get(context))
            << path << ": cannot be read: " << buffer.getError().message();
   if ((*buffer)->getBufferSize() > kMaxFileBytes)
-    return emitError(UnknownLoc::get(context))
-           << path << ": " << (*buffer)->getBufferSize() << " bytes; the limit is " << kMaxFileBytes;
+    return emitError(UnknownLoc::get(context)) << path << ": " << (*buffer)->getBufferSize()
+                                               << " bytes; the limit is " << kMaxFileBytes;
   return parseYaml(context, (*buffer)->getBuffer(), path);
 }
 

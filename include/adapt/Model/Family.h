@@ -37,9 +37,9 @@ struct TensorSpec {
     enum class Kind { Slice, Transpose, Reshape };
     Kind kind;
     mlir::Location loc;
-    int64_t axis = 0;                        ///< Slice
-    llvm::SmallVector<FamilyExpr, 2> sizes;  ///< Slice: offset and size; Reshape: the new shape
-    llvm::SmallVector<int64_t> permutation;  ///< Transpose
+    int64_t axis = 0;                       ///< Slice
+    llvm::SmallVector<FamilyExpr, 2> sizes; ///< Slice: offset and size; Reshape: the new shape
+    llvm::SmallVector<int64_t> permutation; ///< Transpose
   };
   mlir::Location loc;
   std::string source; ///< template, "model.layers.{layer}.mlp.up_proj.weight"; empty for a concat
@@ -101,9 +101,9 @@ struct Family {
   std::vector<llvm::GlobPattern> ignoredTensors;
 };
 
-/// Reads one family. `common` is the file of keys that all families ignore; empty: none. Errors, all
-/// at once, with places: unknown keys, missing ones, expressions that do not parse or use unknown
-/// names, a schema version that this compiler does not read.
+/// Reads one family. `common` is the file of keys that all families ignore; empty: none. Errors,
+/// all at once, with places: unknown keys, missing ones, expressions that do not parse or use
+/// unknown names, a schema version that this compiler does not read.
 mlir::FailureOr<Family> loadFamily(mlir::MLIRContext *context, llvm::StringRef path,
                                    llvm::StringRef common);
 

@@ -67,9 +67,9 @@ struct LayerKind {
 };
 
 struct Model {
-  std::string name;   ///< of the checkpoint's folder
+  std::string name; ///< of the checkpoint's folder
   std::string family;
-  mlir::Type dtype;   ///< of activations and state
+  mlir::Type dtype; ///< of activations and state
   /// Where the dtype comes from: "--dtype", "config.json", "the stored tensors", or "assumed".
   std::string dtypeOrigin;
   int64_t vocabSize = 0, hiddenSize = 0, maxSeqLen = 0;
@@ -126,10 +126,10 @@ mlir::FailureOr<const Family *> selectFamily(mlir::MLIRContext *context,
                                              llvm::ArrayRef<Family> families,
                                              const ModelConfig &config);
 
-/// Binds a family to a config. `tensors` is null where there is no checkpoint; then stored types are
-/// taken to be the model's. `dtype` is null for "auto". Problems are emitted, all of a kind at once:
-/// config keys and values that the family does not know; tensors that are missing, of another shape,
-/// of a type that cannot be used, or that nothing uses.
+/// Binds a family to a config. `tensors` is null where there is no checkpoint; then stored types
+/// are taken to be the model's. `dtype` is null for "auto". Problems are emitted, all of a kind at
+/// once: config keys and values that the family does not know; tensors that are missing, of another
+/// shape, of a type that cannot be used, or that nothing uses.
 mlir::FailureOr<Model> bindModel(mlir::MLIRContext *context, const Family &family,
                                  const ModelConfig &config, const CheckpointTensors *tensors,
                                  mlir::Type dtype);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dialects/Adapt/AdaptDialect.h"
-#include "runtime/schema/recipe.pb.h"
+#include "recipe.pb.h"
 
 namespace adapt {
 

@@ -39,11 +39,10 @@ struct Attention : Block {
 
 using Type = OptionSpec::Type;
 constexpr OptionSpec kOptions[] = {
-    {"norm", Type::Norm},         {"heads", Type::Expr},
-    {"kv_heads", Type::Expr},     {"head_dim", Type::Expr},
-    {"query", Type::Linear},      {"key", Type::Linear},
-    {"value", Type::Linear},      {"output", Type::Linear},
-    {"query_norm", Type::Norm, false}, {"key_norm", Type::Norm, false}};
+    {"norm", Type::Norm},           {"heads", Type::Expr},    {"kv_heads", Type::Expr},
+    {"head_dim", Type::Expr},       {"query", Type::Linear},  {"key", Type::Linear},
+    {"value", Type::Linear},        {"output", Type::Linear}, {"query_norm", Type::Norm, false},
+    {"key_norm", Type::Norm, false}};
 
 std::unique_ptr<Block> bind(BlockBinder &binder) {
   auto block = std::make_unique<Attention>();

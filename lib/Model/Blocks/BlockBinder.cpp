@@ -4,7 +4,7 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
-using llvm::json::Value;
+using Json = llvm::json::Value;
 
 namespace adapt {
 
@@ -12,14 +12,14 @@ namespace adapt {
 // ConfigScope
 //===----------------------------------------------------------------------===//
 
-void ConfigScope::set(StringRef name, Value value) { values.insert_or_assign(name, value); }
+void ConfigScope::set(StringRef name, Json value) { values.insert_or_assign(name, value); }
 
-std::optional<Value> ConfigScope::lookup(StringRef name) const {
+std::optional<Json> ConfigScope::lookup(StringRef name) const {
   auto it = values.find(name);
-  return it == values.end() ? std::nullopt : std::optional<Value>(it->second);
+  return it == values.end() ? std::nullopt : std::optional<Json>(it->second);
 }
 
-std::optional<Value> ConfigScope::evaluate(const FamilyExpr &expr) const {
+std::optional<Json> ConfigScope::evaluate(const FamilyExpr &expr) const {
   auto value = expr.expr.evaluate([&](StringRef name) { return lookup(name); });
   if (value)
     return std::move(*value);
@@ -28,7 +28,7 @@ std::optional<Value> ConfigScope::evaluate(const FamilyExpr &expr) const {
 }
 
 std::optional<int64_t> ConfigScope::evaluateSize(const FamilyExpr &expr, StringRef what) const {
-  std::optional<Value> value = evaluate(expr);
+  std::optional<Json> value = evaluate(expr);
   if (!value)
     return std::nullopt;
   std::optional<int64_t> size = value->getAsInteger();
@@ -48,8 +48,8 @@ InFlightDiagnostic BlockBinder::error() {
   return emitError(spec.loc) << "block " << spec.name << ": ";
 }
 
-std::optional<Value> BlockBinder::value(StringRef option) {
-  std::optional<Value> result =
+std::optional<Json> BlockBinder::value(StringRef option) {
+  std::optional<Json> result =
       scope.evaluate(std::get<FamilyExpr>(spec.options.find(option.str())->second));
   failed |= !result;
   if (result)
@@ -66,7 +66,7 @@ int64_t BlockBinder::size(StringRef option) {
 }
 
 double BlockBinder::number(StringRef option) {
-  std::optional<Value> result = value(option);
+  std::optional<Json> result = value(option);
   if (result && result->getAsNumber())
     return *result->getAsNumber();
   if (result)
@@ -75,7 +75,7 @@ double BlockBinder::number(StringRef option) {
 }
 
 bool BlockBinder::flag(StringRef option) {
-  std::optional<Value> result = value(option);
+  std::optional<Json> result = value(option);
   if (result && result->getAsBoolean())
     return *result->getAsBoolean();
   if (result)
@@ -84,7 +84,7 @@ bool BlockBinder::flag(StringRef option) {
 }
 
 std::string BlockBinder::text(StringRef option) {
-  std::optional<Value> result = value(option);
+  std::optional<Json> result = value(option);
   if (result && result->getAsString())
     return result->getAsString()->str();
   if (result)
@@ -133,7 +133,7 @@ Linear BlockBinder::linear(StringRef option, int64_t out, int64_t in, StringRef 
 Norm BlockBinder::norm(StringRef option, int64_t width) {
   const auto &norm = std::get<NormSpec>(spec.options.find(option.str())->second);
   Norm result;
-  std::optional<Value> epsilon = scope.evaluate(norm.epsilon);
+  std::optional<Json> epsilon = scope.evaluate(norm.epsilon);
   if (!epsilon) {
     failed = true;
   } else if (std::optional<double> number = epsilon->getAsNumber(); number && *number >= 0) {
@@ -150,7 +150,7 @@ Norm BlockBinder::norm(StringRef option, int64_t width) {
 bool BlockBinder::isPresent(const TensorSpec &tensor) {
   if (!tensor.when)
     return true;
-  std::optional<Value> when = scope.evaluate(*tensor.when);
+  std::optional<Json> when = scope.evaluate(*tensor.when);
   if (when && when->getAsBoolean())
     return *when->getAsBoolean();
   failed = true;
@@ -196,8 +196,7 @@ std::optional<WeightExpr> BlockBinder::resolve(const TensorSpec &tensor,
         }
         if (!fits || expected != found) {
           emitError(part.loc) << "cannot be put behind the part before it: " << showShape(found)
-                              << " behind " << showShape(expected) << " along axis "
-                              << result.axis;
+                              << " behind " << showShape(expected) << " along axis " << result.axis;
           return std::nullopt;
         }
       }
@@ -239,7 +238,7 @@ std::optional<WeightExpr> BlockBinder::applyStep(const TensorSpec::Step &step, W
   for (const auto &[index, expr] : llvm::enumerate(step.sizes)) {
     // A slice's first number is its offset, which may be 0.
     bool isOffset = step.kind == TensorSpec::Step::Kind::Slice && index == 0;
-    std::optional<Value> value = scope.evaluate(expr);
+    std::optional<Json> value = scope.evaluate(expr);
     std::optional<int64_t> size = value ? value->getAsInteger() : std::nullopt;
     if (!size || *size < (isOffset ? 0 : 1) || *size > INT32_MAX) {
       if (value)
@@ -254,9 +253,8 @@ std::optional<WeightExpr> BlockBinder::applyStep(const TensorSpec::Step &step, W
     result.kind = WeightExpr::Kind::Slice;
     int64_t rank = input.shape.size();
     if (step.axis >= rank || sizes[0] + sizes[1] > input.shape[step.axis]) {
-      emitError(step.loc) << "elements " << sizes[0] << " to " << sizes[0] + sizes[1]
-                          << " of axis " << step.axis << " are not in "
-                          << showShape(input.shape);
+      emitError(step.loc) << "elements " << sizes[0] << " to " << sizes[0] + sizes[1] << " of axis "
+                          << step.axis << " are not in " << showShape(input.shape);
       return std::nullopt;
     }
     result.numbers.assign(rank, 0);

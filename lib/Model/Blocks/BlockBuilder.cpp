@@ -24,9 +24,9 @@ Value BlockBuilder::buildRecipe(const WeightExpr &expr, Location loc) {
       return SplatOp::create(builder, loc, type, builder.getF64FloatAttr(1.0 / 64));
     return SourceOp::create(builder, loc, type, builder.getStringAttr(expr.source));
   case WeightExpr::Kind::Slice:
-    return SliceOp::create(builder, loc, type, operands[0],
-                           builder.getDenseI64ArrayAttr(expr.numbers),
-                           builder.getDenseI64ArrayAttr(SmallVector<int64_t>(expr.shape.size(), 1)));
+    return SliceOp::create(
+        builder, loc, type, operands[0], builder.getDenseI64ArrayAttr(expr.numbers),
+        builder.getDenseI64ArrayAttr(SmallVector<int64_t>(expr.shape.size(), 1)));
   case WeightExpr::Kind::Transpose:
     return TransposeOp::create(builder, loc, type, operands[0],
                                builder.getDenseI64ArrayAttr(expr.numbers));
@@ -81,8 +81,8 @@ Value BlockBuilder::linear(const Block &block, const Linear &linear, Value input
     bias = CastOp::create(builder, getLoc(), biasType.clone(element), bias);
   }
   int64_t lastAxis = type.getRank() - 1;
-  Value broadcast = BroadcastOp::create(builder, getLoc(), type, bias,
-                                        builder.getDenseI64ArrayAttr({lastAxis}));
+  Value broadcast =
+      BroadcastOp::create(builder, getLoc(), type, bias, builder.getDenseI64ArrayAttr({lastAxis}));
   return add(result, broadcast);
 }
 

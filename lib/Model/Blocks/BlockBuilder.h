@@ -9,10 +9,10 @@ namespace adapt {
 
 /// What a function of the model has at hand. Which are set depends on the function.
 struct StepValues {
-  mlir::Value tokenIds, logitRows;              ///< of @main
-  mlir::Value cosines, sines;                   ///< rope tables [T, R]
+  mlir::Value tokenIds, logitRows; ///< of @main
+  mlir::Value cosines, sines;      ///< rope tables [T, R]
   mlir::Value seqStarts, kvLens, blockTable;
-  llvm::SmallVector<mlir::Value> states;        ///< one per block that has state; replaced as used
+  llvm::SmallVector<mlir::Value> states; ///< one per block that has state; replaced as used
 };
 
 class BlockBuilder {

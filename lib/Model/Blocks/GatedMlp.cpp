@@ -17,9 +17,9 @@ struct GatedMlp : Block {
     Value normed = b.norm(*this, inputNorm, hidden);
     Value gated = b.linear(*this, gate, normed);
     Value raised = b.linear(*this, up, normed);
-    Value product = GatedActivationOp::create(
-        b.builder, b.getLoc(), gated.getType(), gated, raised,
-        ActivationAttr::get(b.builder.getContext(), activation));
+    Value product =
+        GatedActivationOp::create(b.builder, b.getLoc(), gated.getType(), gated, raised,
+                                  ActivationAttr::get(b.builder.getContext(), activation));
     return b.add(hidden, b.linear(*this, down, product));
   }
 };
