@@ -1,0 +1,76 @@
+// A bundle on disk, opened and checked. See docs/bundle.md.
+#pragma once
+#include "absl/strings/string_view.h"
+#include "adapt/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace adapt::rt {
+
+/// XXH3-128 of bytes, as 32 hexadecimal digits.
+std::string xxh3(absl::string_view bytes);
+
+/// manifest.json, format version 1, every field checked for presence, type and range.
+struct Manifest {
+  struct Rank {
+    std::string directory, program, weights, kernels; ///< as in the file, relative
+  };
+  struct File {
+    std::string path;
+    uint64_t bytes = 0;
+    std::string xxh3;
+  };
+
+  std::string name;
+  std::string producerVersion, producerCommit, producerLlvm;
+  std::string targetName, targetCpu;
+  std::vector<std::string> targetFeatures;
+  int64_t tp = 1, pp = 1, dp = 1, ep = 1;
+  std::string kind; ///< "language_model" or "graph"
+  std::string family, dtype;
+  int64_t vocabSize = 0, modelMaxSeqLen = 0;
+  std::vector<int32_t> bosTokenIds, eosTokenIds;
+  int64_t maxNumTokens = 0, maxBatchSize = 0, maxSeqLen = 0, blockTokens = 0;
+  std::string tokenizer; ///< relative path; empty without one
+  std::vector<Rank> ranks;
+  std::vector<File> files;
+
+  /// All problems at once.
+  static absl::StatusOr<Manifest> parse(absl::string_view json);
+};
+
+class Bundle {
+public:
+  struct Options {
+    bool verifyHashes = false; ///< of all files, the weights too
+    bool checkCpu = true;      ///< the target's CPU features against this CPU's
+  };
+  /// Reads the manifest and checks: the version, the CPU's features, that every file lies within
+  /// the bundle and has its size, and the hashes of what will be loaded (program, kernels, weight
+  /// table, tokenizer; with verifyHashes, everything).
+  static absl::StatusOr<Bundle> open(const std::string &path, const Options &options);
+
+  const Manifest &manifest() const { return contents; }
+
+  /// Absolute and free of symbolic links.
+  const std::string &root() const { return directory; }
+
+  /// The real, absolute path of a file that the manifest lists.
+  absl::StatusOr<std::string> resolve(absl::string_view relative) const;
+
+  /// The same for a file of a rank, as named in Manifest::Rank.
+  absl::StatusOr<std::string> resolve(const Manifest::Rank &rank, absl::string_view file) const;
+
+private:
+  absl::Status checkFiles(const Options &options) const;
+
+  std::string directory;
+  Manifest contents;
+};
+
+/// A whole file as a string. Errors: not a regular file, larger than `limit`, unreadable.
+absl::StatusOr<std::string> readFile(const std::string &path, uint64_t limit);
+
+} // namespace adapt::rt
