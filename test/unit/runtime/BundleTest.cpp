@@ -65,7 +65,7 @@ protected:
 };
 
 TEST(Xxh3, KnownValues) {
-  // xxhsum -H2 of the xxHash package, 0.8.1.
+  // What xxhsum -H2 prints (xxhash 0.8.1).
   EXPECT_EQ(xxh3(""), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(xxh3("a"), "a96faf705af16834e6c632b61e964e1f");
 }
@@ -105,9 +105,9 @@ TEST_F(BundleTest, WhatIsNoBundle) {
 }
 
 TEST_F(BundleTest, EveryFieldIsRequired) {
-  json good = manifest;
+  const json good = manifest, flat = good.flatten();
   std::vector<json::json_pointer> fields;
-  for (const auto &[pointer, value] : good.flatten().items()) {
+  for (const auto &[pointer, value] : flat.items()) {
     json::json_pointer field(pointer);
     // Single elements of arrays of plain values may be absent, and the whole tokenizer too.
     std::string last = field.back();
