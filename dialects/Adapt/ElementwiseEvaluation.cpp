@@ -22,8 +22,10 @@ LogicalResult interp::evaluateElementwise(Operation *op, interp::EvalContext &co
     floats = result->mutableFloats();
   else
     ints = result->mutableInts();
-  // A kernel computes narrower types in f32, and rounds once more.
-  bool single = context.mode == interp::Mode::Typed && !result->getElementType().isF64();
+  // Floats up to f32 are computed with in f32, so that narrower ones round once more.
+  bool single = context.mode == interp::Mode::Typed;
+  for (const interp::Value &operand : operands)
+    single &= operand.tensor().isFloat() && !operand.tensor().getElementType().isF64();
   SmallVector<double, 3> args(operands.size());
   for (int64_t i = 0; i < n; ++i) {
     bool exact = true;
