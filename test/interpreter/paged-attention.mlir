@@ -14,7 +14,7 @@ func.func @main(%kv: !adapt.paged<tensor<1x2xf32>, tensor<1x2xf32>>)
   %table = adapt.constant dense<[[2]]> : tensor<1x1xi32>
   // CHECK: result0 = tensor<3x2x2xf32> {{\[\[\[}}1, -1], [1, -1]], {{\[\[}}1.5621765, -0.15673525], [1.1008786, -0.84868207]], {{\[\[}}0.52805634, 0.72734681], [0.61313298, -0.16178813]]]
   // The tokens lie in block 2 of the state's 4, from slot 32 on.
-  // CHECK: result1 = state {tensor<64x1x2xf32> [{{(\[\[0, 0\]\], ){32}}}{{\[\[}}1, 2]], {{\[\[}}-1, 0.5]], {{\[\[}}0.25, -0.75]], {{\[\[}}0, 0]]
+  // CHECK: result1 = state {tensor<64x1x2xf32> [{{(\[\[0, 0\]\], ){32}()}}{{\[\[}}1, 2]], {{\[\[}}-1, 0.5]], {{\[\[}}0.25, -0.75]], {{\[\[}}0, 0]]
   %0, %1 = adapt.paged_attention %q, %k, %v, %kv at %starts, %lens, %table scale = 0.5
       : (tensor<3x2x2xf32>, tensor<3x1x2xf32>, tensor<3x1x2xf32>, !adapt.paged<tensor<1x2xf32>, tensor<1x2xf32>>,
          tensor<2xi32>, tensor<1xi32>, tensor<1x1xi32>)
