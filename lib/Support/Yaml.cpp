@@ -53,9 +53,13 @@ public:
       return node;
     if (auto *scalar = dyn_cast<llvm::yaml::ScalarNode>(from)) {
       node.kind = YamlNode::Kind::Scalar;
+      StringRef raw = scalar->getRawValue();
+      // The parser lets a quote run to the end of the file.
+      if (raw.starts_with("'") || raw.starts_with("\""))
+        if (raw.size() < 2 || raw.back() != raw.front())
+          return emitError(loc) << "a quote is not closed";
       llvm::SmallString<64> storage;
       node.text = scalar->getValue(storage).str();
-      StringRef raw = scalar->getRawValue();
       if (raw == "null" || raw == "~")
         node.kind = YamlNode::Kind::Null;
       return node;
@@ -138,6 +142,8 @@ FailureOr<YamlNode> parseYaml(MLIRContext *context, StringRef text, StringRef pa
   FailureOr<YamlNode> root = Converter(context, sources, path).convert(document->getRoot(), 0);
   if (stream.failed() || errors.any)
     return failure();
+  if (succeeded(root) && root->kind == YamlNode::Kind::Null)
+    return emitError(FileLineColLoc::get(context, path, 1, 1)) << "the file is empty";
   if (succeeded(root) && ++document != stream.end())
     return emitError(root->loc) << "the file holds more than one document";
   return root;
