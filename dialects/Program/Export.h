@@ -1,0 +1,27 @@
+// From the dialect to the schema.
+#pragma once
+
+#include "dialects/Program/ProgramDialect.h"
+
+namespace adapt::schema {
+class Expr;
+class Program;
+} // namespace adapt::schema
+
+namespace adapt::program {
+
+/// Alignment of buffers in the arena, of state blocks and of stored weights, in bytes.
+inline constexpr int64_t kAlignment = 64;
+
+/// The serialised form. The program is a verified one; on failure (an element type that the schema
+/// does not have) errors were emitted, for every buffer that cannot be said.
+llvm::LogicalResult exportProgram(ModuleOp program, schema::Program &out);
+
+/// The program of a module (the one `program.module` in it); null, with an error, if there is not
+/// exactly one.
+ModuleOp getProgram(mlir::ModuleOp module);
+
+/// A size, for the schema.
+void exportExpr(mlir::AffineExpr expr, schema::Expr &out);
+
+} // namespace adapt::program

@@ -1,0 +1,276 @@
+#include "passes/Common/Structure.h"
+#include "passes/Fuse/Passes.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace adapt {
+#define GEN_PASS_DEF_FORMDISPATCHES
+#include "passes/Fuse/Passes.h.inc"
+} // namespace adapt
+
+using namespace mlir;
+using namespace adapt;
+
+namespace {
+/// How an operation may join others.
+enum class Role {
+  Matmul, ///< takes elementwise operations after it
+  Tree,   ///< joins operations whose rows it reads one by one
+  Alone
+};
+
+Role getRole(Operation *op) {
+  if (isa<MatmulOp>(op))
+    return Role::Matmul;
+  if (isa<StateOpInterface>(op) || !isa<ShardingRuleOpInterface>(op))
+    return Role::Alone;
+  return Role::Tree;
+}
+
+/// Whether row i (of the leading axis) of each result needs of the operand row i only.
+bool isRowWise(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+  if (!type || type.getRank() == 0)
+    return false;
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  int factor = rule.operands[operand.getOperandNumber()][0];
+  if (factor == ShardingRule::kNone)
+    return false;
+  for (auto [result, factors] : llvm::zip_equal(op->getResults(), rule.results)) {
+    auto resultType = dyn_cast<RankedTensorType>(result.getType());
+    if (!resultType || resultType.getRank() == 0 || factors[0] != factor ||
+        getDims(resultType)[0] != getDims(type)[0])
+      return false;
+  }
+  return true;
+}
+
+/// Operations that become one kernel. All values between them have one use, so that no path leaves
+/// the group and comes back: it can stand where its last operation stands.
+struct Group {
+  Role role;
+  llvm::SetVector<Operation *> ops; // in the order of the block once formed
+  bool dead = false;                // merged into another
+};
+
+class Grouper {
+public:
+  explicit Grouper(Block &block) : block(block) {}
+
+  /// Groups in the order in which they stand.
+  SmallVector<Group *> run() {
+    for (Operation &op : block) {
+      position[&op] = position.size();
+      if (isComputing(&op))
+        place(&op);
+    }
+    mergeSiblings();
+    SmallVector<Group *> result;
+    for (auto &group : groups) {
+      if (group->dead)
+        continue;
+      SmallVector<Operation *> sorted = group->ops.takeVector();
+      // A reshape alone is the same memory under another type: no kernel.
+      if (llvm::all_of(sorted, llvm::IsaPred<ReshapeOp>))
+        continue;
+      llvm::sort(sorted, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
+      group->ops.insert(sorted.begin(), sorted.end());
+      result.push_back(group.get());
+    }
+    llvm::sort(result, [&](Group *a, Group *b) {
+      return position[a->ops.back()] < position[b->ops.back()];
+    });
+    return result;
+  }
+
+private:
+  /// The group whose last operation makes `value`, if nobody but one operation needs it.
+  Group *getOpenGroup(Value value) {
+    Operation *producer = value.getDefiningOp();
+    if (!producer || !value.hasOneUse() || producer->getBlock() != &block)
+      return nullptr;
+    return groupOf.lookup(producer);
+  }
+
+  void add(Group *group, Operation *op) {
+    group->ops.insert(op);
+    groupOf[op] = group;
+  }
+
+  void absorb(Group *group, Group *other) {
+    for (Operation *op : other->ops)
+      add(group, op);
+    other->ops.clear();
+    other->dead = true;
+  }
+
+  void place(Operation *op) {
+    Role role = getRole(op);
+    Group *group = nullptr;
+    if (isa<ElementwiseOpInterface>(op))
+      for (Value operand : op->getOperands())
+        if (Group *open = getOpenGroup(operand);
+            open && open->role == Role::Matmul && getShape(operand) == getShape(op->getResult(0))) {
+          group = open;
+          break;
+        }
+    if (!group && role == Role::Tree)
+      for (OpOperand &operand : op->getOpOperands())
+        if (Group *open = getOpenGroup(operand.get());
+            open && open->role == Role::Tree && open != group && isRowWise(operand)) {
+          if (group)
+            absorb(open, group);
+          group = open;
+        }
+    if (!group) {
+      group = groups.emplace_back(std::make_unique<Group>()).get();
+      group->role = role;
+    }
+    add(group, op);
+  }
+
+  static SmallVector<AffineExpr> getShape(Value value) {
+    return getDims(cast<RankedTensorType>(value.getType()));
+  }
+
+  Operation *getLast(Group *group) {
+    return *llvm::max_element(
+        group->ops, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
+  }
+
+  /// The values that a group of trees reads from other operations.
+  llvm::SetVector<Value> getInputs(Group *group) {
+    llvm::SetVector<Value> inputs;
+    for (Operation *op : group->ops)
+      for (Value operand : op->getOperands())
+        if (Operation *producer = operand.getDefiningOp();
+            producer && isComputing(producer) && !group->ops.contains(producer))
+          inputs.insert(operand);
+    return inputs;
+  }
+
+  /// The leading size that all results share, or null.
+  AffineExpr getLeadingSize(Group *group) {
+    AffineExpr size;
+    for (Operation *op : group->ops)
+      for (Value result : op->getResults()) {
+        if (llvm::all_of(result.getUsers(),
+                         [&](Operation *user) { return group->ops.contains(user); }))
+          continue;
+        SmallVector<AffineExpr> shape = getShape(result);
+        if (shape.empty() || (size && shape.front() != size))
+          return {};
+        size = shape.front();
+      }
+    return size;
+  }
+
+  /// Trees of the same input become one group, if that can stand where the last of them stands:
+  /// nobody may need an earlier result before.
+  void mergeSiblings() {
+    SmallVector<Group *> trees;
+    for (auto &group : groups)
+      if (!group->dead && group->role == Role::Tree &&
+          !llvm::all_of(group->ops, llvm::IsaPred<ReshapeOp>))
+        trees.push_back(group.get());
+    llvm::sort(trees,
+               [&](Group *a, Group *b) { return position[getLast(a)] < position[getLast(b)]; });
+    for (size_t i = 0; i < trees.size(); ++i)
+      for (size_t j = i + 1; j < trees.size() && !trees[i]->dead; ++j)
+        if (!trees[j]->dead && canMerge(trees[i], trees[j]))
+          absorb(trees[i], trees[j]);
+  }
+
+  bool canMerge(Group *first, Group *second) {
+    AffineExpr size = getLeadingSize(first);
+    if (!size || size != getLeadingSize(second))
+      return false;
+    llvm::SetVector<Value> inputs = getInputs(first);
+    if (llvm::none_of(getInputs(second), [&](Value input) { return inputs.contains(input); }))
+      return false;
+    unsigned end = std::max(position[getLast(first)], position[getLast(second)]);
+    for (Group *group : {first, second})
+      for (Operation *op : group->ops)
+        for (Operation *user : op->getUsers())
+          if (!group->ops.contains(user) && getPosition(user) <= end)
+            return false;
+    return true;
+  }
+
+  /// Of an operation of the block, or of one in a region of such.
+  unsigned getPosition(Operation *op) { return position.lookup(block.findAncestorOpInBlock(*op)); }
+
+  Block &block;
+  SmallVector<std::unique_ptr<Group>> groups;
+  llvm::DenseMap<Operation *, Group *> groupOf;
+  llvm::DenseMap<Operation *, unsigned> position;
+};
+
+struct FormDispatches : adapt::impl::FormDispatchesBase<FormDispatches> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (Block &block : getOperation().getBody()) {
+      Grouper grouper(block);
+      for (Group *group : grouper.run())
+        form(group->ops.getArrayRef());
+      placeConstants(block);
+    }
+  }
+
+  /// The operations, in order, become a dispatch where the last of them stands.
+  static DispatchOp form(ArrayRef<Operation *> ops) {
+    llvm::DenseSet<Operation *> inside(ops.begin(), ops.end());
+    auto leaves = [&](Value result) {
+      bool used =
+          llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); });
+      // A state that was taken must be returned.
+      return used || (isa<PagedType>(result.getType()) && result.use_empty());
+    };
+    SmallVector<Value> results;
+    SmallVector<Type> types;
+    SmallVector<Location> locations;
+    for (Operation *op : ops) {
+      locations.push_back(op->getLoc());
+      for (Value result : op->getResults())
+        if (leaves(result)) {
+          results.push_back(result);
+          types.push_back(result.getType());
+        }
+    }
+    OpBuilder builder(ops.back());
+    Location loc = builder.getFusedLoc(locations);
+    auto dispatch = DispatchOp::create(builder, loc, types);
+    Block &body = dispatch.getBody().emplaceBlock();
+    for (Operation *op : ops) {
+      op->removeAttr(kImplementation); // What a dispatch holds is generated.
+      op->moveBefore(&body, body.end());
+    }
+    builder.setInsertionPointToEnd(&body);
+    YieldOp::create(builder, loc, results);
+    for (auto [result, outer] : llvm::zip_equal(results, dispatch.getResults()))
+      result.replaceUsesWithIf(outer, [&](OpOperand &use) {
+        return use.getOwner()->getParentOp() != dispatch.getOperation();
+      });
+    return dispatch;
+  }
+
+  /// Constants move to where they are used; one that a call or the function returns is computed by
+  /// a dispatch of its own.
+  static void placeConstants(Block &block) {
+    for (auto constant : llvm::make_early_inc_range(block.getOps<ConstantOp>())) {
+      for (OpOperand &use : llvm::make_early_inc_range(constant->getUses())) {
+        auto dispatch = dyn_cast<DispatchOp>(use.getOwner()->getParentOp());
+        if (!dispatch)
+          continue;
+        OpBuilder builder = OpBuilder::atBlockBegin(&dispatch.getBody().front());
+        use.set(builder.clone(*constant)->getResult(0));
+      }
+      if (constant->use_empty())
+        constant.erase();
+      else
+        form({constant.getOperation()});
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,55 @@
+#include "passes/Pipelines.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/Fuse/Passes.h"
+#include "passes/Map/Passes.h"
+#include "passes/Plan/Passes.h"
+#include "passes/Simplify/Passes.h"
+
+using namespace mlir;
+using namespace adapt;
+
+void adapt::buildSimplifyPipeline(OpPassManager &manager) {
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createSymbolDCEPass());
+  manager.addPass(createVerifySimplify());
+}
+
+void adapt::buildMapPipeline(OpPassManager &manager) {
+  manager.addPass(createDecomposeComposites());
+  // A decomposition may repeat what another computed.
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createAssignImplementations());
+  manager.addPass(createVerifyMap());
+}
+
+void adapt::buildFusePipeline(OpPassManager &manager) {
+  manager.addPass(createDedupeParams());
+  manager.addPass(createMergeMatmuls());
+  manager.addPass(createPackWeights());
+  // Merged weights drop those they were made of.
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createFormDispatches());
+  manager.addPass(createOutlineKernels());
+  manager.addPass(createVerifyFuse());
+}
+
+void adapt::buildPlanPipeline(OpPassManager &manager, KernelGenerator *generator) {
+  manager.addPass(createPlanProgram(generator));
+  manager.addPass(createVerifyPlan());
+}
+
+void adapt::registerPasses() {
+  registerSimplifyPasses();
+  registerMapPasses();
+  registerFusePasses();
+  registerPlanPasses();
+  PassPipelineRegistration<>("adapt-simplify", "the phase simplify", buildSimplifyPipeline);
+  PassPipelineRegistration<>("adapt-map", "the phase map", buildMapPipeline);
+  PassPipelineRegistration<>("adapt-fuse", "the phase fuse", buildFusePipeline);
+  PassPipelineRegistration<>("adapt-plan", "the phase plan",
+                             [](OpPassManager &manager) { buildPlanPipeline(manager); });
+}

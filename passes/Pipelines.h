@@ -1,0 +1,26 @@
+// The phases of the compiler as pass pipelines. Each ends with its verifier.
+//
+// They work on a module with the attributes
+//   adapt.target  what the target has (passes/Common/TargetInfo.h); needed from `map` on
+//   adapt.limits  bounds of the symbolic sizes (passes/Common/SizeBounds.h); needed by `plan`
+#pragma once
+
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
+namespace adapt {
+
+class KernelGenerator;
+
+void buildSimplifyPipeline(mlir::OpPassManager &manager);
+void buildMapPipeline(mlir::OpPassManager &manager);
+void buildFusePipeline(mlir::OpPassManager &manager);
+/// `generator` says what a kernel's variants are; it must outlive the passes. Null: one variant
+/// without guards a kernel, for tests of the plan alone.
+void buildPlanPipeline(mlir::OpPassManager &manager, KernelGenerator *generator = nullptr);
+
+/// Registers the passes, and a pipeline `adapt-PHASE` for each phase, by name.
+void registerPasses();
+
+} // namespace adapt

@@ -1,0 +1,42 @@
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Common/Structure.h"
+#include "passes/Simplify/Passes.h"
+
+namespace adapt {
+#define GEN_PASS_DEF_VERIFYSIMPLIFY
+#include "passes/Simplify/Passes.h.inc"
+} // namespace adapt
+
+using namespace mlir;
+using namespace adapt;
+
+namespace {
+struct VerifySimplify : adapt::impl::VerifySimplifyBase<VerifySimplify> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    llvm::DenseSet<StringRef> called;
+    module.walk([&](CallOp call) { called.insert(call.getCallee()); });
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function.isPrivate() && !called.contains(function.getSymName()))
+        fail(function) << "@" << function.getSymName() << " is private and never called";
+      function.walk([&](Operation *op) {
+        StringRef name = function.getSymName();
+        if (op != function && isOpTriviallyDead(op))
+          fail(op) << "in @" << name << " computes what nobody uses";
+        else if (isComputing(op) && op->getNumOperands() > 0 && isPure(op) &&
+                 !op->getParentOfType<ParamOp>() && llvm::all_of(op->getOperands(), isConstant))
+          fail(op) << "in @" << name << " depends on constants alone";
+      });
+    }
+  }
+
+  static bool isConstant(Value value) { return value.getDefiningOp<ConstantOp>() != nullptr; }
+
+  InFlightDiagnostic fail(Operation *op) {
+    signalPassFailure();
+    return op->emitOpError();
+  }
+};
+} // namespace
