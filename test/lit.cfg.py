@@ -9,7 +9,7 @@ build = os.path.abspath(lit_config.params.get("builddir", os.path.join(here, "..
 config.name = "adaptc"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["unit", "e2e"]
+config.excludes = ["unit", "e2e", "Inputs"]
 config.test_source_root = here
 config.test_exec_root = os.path.join(build, "test/lit")
 config.environment["PATH"] = os.pathsep.join(
