@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -409,11 +410,13 @@ private:
       for (Weight &weight : block.weights)
         weight.value.forEachSource([&](WeightExpr &source) { bindSource(source, layer); });
     });
+    SmallVector<llvm::GlobPattern> ignored; // refer to the family's texts
+    for (const std::string &text : family.ignoredTensors)
+      ignored.push_back(llvm::cantFail(llvm::GlobPattern::create(text)));
     NameList unused;
     tensors->forEachName([&](StringRef name) {
-      if (!used.contains(name) && llvm::none_of(family.ignoredTensors, [&](const auto &pattern) {
-            return pattern.match(name);
-          }))
+      if (!used.contains(name) &&
+          llvm::none_of(ignored, [&](const auto &pattern) { return pattern.match(name); }))
         unused.add(name.str());
     });
     auto report = [&](const NameList &list, StringRef what) {

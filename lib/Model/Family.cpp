@@ -4,6 +4,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -484,7 +485,7 @@ private:
     for (const std::string &text : readNames(&node, "'ignore_tensors'")) {
       llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(text);
       if (pattern)
-        family.ignoredTensors.push_back(std::move(*pattern));
+        family.ignoredTensors.push_back(text);
       else
         error(node.loc) << "'" << text << "': " << llvm::toString(pattern.takeError());
     }

@@ -26,7 +26,7 @@ void Model::forEachWeight(llvm::function_ref<void(const Weight &, int64_t)> visi
       for (const Weight &weight : block->weights)
         visit(weight, kind.layers.size());
   for (const Weight &weight : head->weights)
-    if (weight.name.rfind(head->name + ".", 0) == 0) // a tied head was counted as the embedding
+    if (!isHeadTied || weight.name != embedding->weights[0].name)
       visit(weight, 1);
 }
 

@@ -6,7 +6,6 @@
 #include "adapt/Support/Expr.h"
 #include "adapt/Support/Yaml.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/GlobPattern.h"
 #include <map>
 #include <variant>
 
@@ -98,7 +97,7 @@ struct Family {
   std::optional<BlockSpec> embedding, head;
   std::optional<FamilyExpr> layerCount;
   std::vector<LayerVariant> variants;
-  std::vector<llvm::GlobPattern> ignoredTensors;
+  std::vector<std::string> ignoredTensors; ///< valid patterns of llvm::GlobPattern
 };
 
 /// Reads one family. `common` is the file of keys that all families ignore; empty: none. Errors,

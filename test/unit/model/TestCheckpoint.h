@@ -3,6 +3,7 @@
 
 #include "support/TestFiles.h"
 #include "llvm/Support/JSON.h"
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,7 +13,8 @@ namespace adapt::test {
 struct TestTensor {
   std::string dtype = "F32";
   std::vector<int64_t> shape;
-  int fill = 0; ///< every byte
+  int fill = 0;            ///< every byte
+  bool isCounting = false; ///< of F32: element i is i
 
   uint64_t bytes() const {
     uint64_t count = dtype == "F32" || dtype == "I32" ? 4
@@ -32,6 +34,10 @@ inline std::string makeSafetensors(const std::map<std::string, TestTensor> &tens
   for (const auto &[name, tensor] : tensors) {
     int64_t begin = data.size();
     data.append(tensor.bytes(), char(tensor.fill));
+    for (uint64_t i = 0; tensor.isCounting && i < tensor.bytes() / 4; ++i) {
+      float value = i;
+      std::memcpy(data.data() + begin + i * 4, &value, 4);
+    }
     header[name] =
         llvm::json::Object{{"dtype", tensor.dtype},
                            {"shape", llvm::json::Array(tensor.shape)},
