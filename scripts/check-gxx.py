@@ -55,12 +55,12 @@ def precompile(build, unit):
     folder = build / "gxx"
     folder.mkdir(exist_ok=True)
     header, result = folder / "pch.h", folder / "pch.h.gch"
-    header.write_text(PCH_SOURCE.read_text())
+    header.write_text("#include <cmake/pch.h>\n")
     version = subprocess.run([GXX, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout
     # The headers are MLIR's, whose version its CMake file knows.
     mlir = next(build.glob("CMakeCache.txt")).read_text().split("MLIR_DIR:PATH=")[1].split("\n")[0]
     stated = (pathlib.Path(mlir) / "MLIRConfigVersion.cmake").read_bytes()
-    key = hashlib.sha256(stated + header.read_bytes() + version.encode() + " ".join(unit.options).encode()).hexdigest()
+    key = hashlib.sha256(stated + PCH_SOURCE.read_bytes() + version.encode() + " ".join(unit.options).encode()).hexdigest()
     checksum = folder / "pch.h.gch.sum"
     if result.exists() and checksum.exists() and checksum.read_text() == key:
         return
