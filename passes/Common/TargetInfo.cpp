@@ -69,7 +69,8 @@ FailureOr<TargetInfo> TargetInfo::get(ModuleOp module) {
 }
 
 bool TargetInfo::keeps(Operation *op) const {
-  return isa<AdaptDialect>(op->getDialect()) && kept.contains(getBaseName(op));
+  return op->getName().getDialectNamespace() == AdaptDialect::getDialectNamespace() &&
+         kept.contains(getBaseName(op));
 }
 
 bool TargetInfo::generates(Operation *op) const {

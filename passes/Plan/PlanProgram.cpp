@@ -253,6 +253,8 @@ private:
       }
       addStep(std::move(step));
     } else if (auto yield = dyn_cast<func::ReturnOp>(op)) {
+      if (failed(result))
+        return; // What is returned may have no buffer.
       for (auto [value, port] : copies)
         addStep({nullptr, {buffersOf[value].front(), port}});
       checkStates(yield);

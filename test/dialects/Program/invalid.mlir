@@ -1,0 +1,122 @@
+// RUN: adapt-opt %s --split-input-file --verify-diagnostics
+
+program.module arena 0 {
+  // expected-error @below {{'T' from 2 to 1 is not a range of sizes}}
+  program.symbol "T" from 2 to 1
+}
+
+// -----
+
+program.module arena 0 {
+  // expected-error @below {{has no variant}}
+  program.kernel @k sizes [] {
+  }
+}
+
+// -----
+
+program.module arena 0 {
+  program.kernel @k sizes ["s0"] {
+    // expected-error @below {{is the last but has guards, so that no variant may fit}}
+    program.variant "k" when [#program.guard<"s0" from 1 to 4>] grid<[1]> scratch 0
+  }
+}
+
+// -----
+
+program.module arena 0 {
+  program.kernel @k sizes ["s0"] {
+    // expected-error @below {{grid uses the unknown size 'T'}}
+    // expected-error @below {{guards the unknown size "U"}}
+    // expected-error @below {{has a guard that never holds: "s0" from 4 to 1}}
+    program.variant "a" when [#program.guard<"U" from 1 to 4>, #program.guard<"s0" from 4 to 1>] grid<[T]> scratch 0
+    program.variant "b" grid<[1]> scratch 0
+  }
+}
+
+// -----
+
+program.module arena 0 {
+  program.kernel @k sizes [] {
+    // expected-error @below {{has a grid of 4 extents, one to three are possible}}
+    program.variant "k" grid<[1, 1, 1, 1]> scratch 0
+  }
+}
+
+// -----
+
+program.module arena 0 {
+  // expected-error @below {{has 100 bytes a block, not a positive multiple of 64}}
+  program.state @kv : tensor<2xf32> block 100
+}
+
+// -----
+
+program.module arena 64 {
+  // expected-error @below {{declares 1 of its 2 arguments}}
+  program.function @f indices [] arguments 2 arena 64 {
+    %x = program.argument 0 "x" bytes 4 : tensor<1xf32>
+    // expected-error @below {{is argument 0 a second time}}
+    %y = program.argument 0 "y" bytes 4 : tensor<1xf32>
+    // expected-error @below {{is argument 5 of 2}}
+    %z = program.argument 5 "z" bytes 4 : tensor<1xf32>
+    // expected-error @below {{'a' lies at 4, not a multiple of 64}}
+    %a = program.arena "a" at 4 bytes 4 : tensor<1xf32>
+    // expected-error @below {{'b': bytes 64 + 4 leave the function's arena of 64}}
+    %b = program.arena "b" at 64 bytes 4 : tensor<1xf32>
+    // expected-error @below {{'c': bytes 64 + 9223372036854775807 leave the function's arena of 64}}
+    %c = program.arena "c" at 64 bytes 9223372036854775807 : tensor<1xf32>
+    program.copy %x to %a bytes<[4]>
+    // expected-error @below {{comes after steps: buffers come first}}
+    %d = program.arena "d" at 0 bytes 4 : tensor<1xf32>
+  }
+}
+
+// -----
+
+// What one operation says of another.
+program.module arena 0 {
+  program.symbol "T" from 1 to 2
+  // expected-error @below {{declares 'T' twice}}
+  program.symbol "T" from 1 to 2
+  program.kernel @k sizes ["s0"] {
+    program.variant "k" grid<[1]> scratch 0
+  }
+  program.function @f indices ["layer"] arguments 1 arena 64 {
+    %x = program.argument 0 "x" bytes 4 : tensor<1xf32>
+  }
+  program.function @main indices [] arguments 0 arena 64 {
+    // expected-error @below {{type uses the unknown size 'U'}}
+    %x = program.arena "x" at 0 bytes 4 : tensor<?xi32, #adapt.dims<[U]>>
+    // expected-error @below {{names the unknown state @kv}}
+    %s = program.plane @kv : tensor<1xf32>
+    // expected-error @below {{launches the unknown kernel @nothing}}
+    program.launch @nothing(%x) sizes<[]>
+    // expected-error @below {{passes 0 sizes, @k has 1}}
+    program.launch @k(%x) sizes<[]>
+    // expected-error @below {{calls the unknown function @nobody}}
+    program.call @nobody(%x) {} arena 0
+    // expected-error @below {{does not bind the index 'layer' of @f}}
+    // expected-error @below {{binds 'leyer', which is no index of @f}}
+    // expected-error @below {{gives the callee the bytes 64 + 64 of an arena of 64}}
+    // expected-error @below {{passes 'x' of type 'tensor<?xi32, #adapt.dims<[U]>>' as 'x' of type 'tensor<1xf32>'}}
+    program.call @f(%x) {leyer = 1} arena 64
+    // expected-error @below {{passes 0 buffers, @f has 1 arguments}}
+    program.call @f() {layer = 1} arena 0
+  }
+  // expected-error @below {{'main' needs an arena of 64 bytes, the program has 0}}
+  // expected-error @below {{'main' names buffer 2 of 2}}
+  program.entry "main" calls @main kind "graph" inputs (x = 2) outputs () block_tokens 16
+  // expected-error @below {{'f' is @f, which has indices or arguments that nobody binds}}
+  // expected-error @below {{'f' needs an arena}}
+  program.entry "f" calls @f kind "graph" inputs () outputs () block_tokens 16
+}
+
+// -----
+
+program.module arena 0 {
+  program.function @main indices [] arguments 0 arena 0 {
+  }
+  // expected-error @below {{has kind 'chat', neither "language_model" nor "graph"}}
+  program.entry "main" calls @main kind "chat" inputs () outputs () block_tokens 16
+}
