@@ -159,20 +159,6 @@ absl::StatusOr<IndexContents> readIndex(const std::string &path) {
   return contents;
 }
 
-/// A shard's name must stay below the directory of its index.
-bool staysInside(std::string_view name) {
-  if (name.empty() || name.find('\0') != name.npos)
-    return false;
-  for (size_t begin = 0; begin <= name.size();) {
-    size_t end = std::min(name.find('/', begin), name.size());
-    std::string_view part = name.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == "..")
-      return false;
-    begin = end + 1;
-  }
-  return true;
-}
-
 /// There is such a name, even if it is a symbolic link that leads nowhere.
 bool hasName(const fs::path &path) {
   std::error_code ignored;
@@ -255,7 +241,7 @@ absl::Status Checkpoint::openIndex(const std::string &path) {
   Problems names, missing;
   for (const std::string &shard : contents->shards) {
     std::error_code error;
-    if (!staysInside(shard))
+    if (!isInnerPath(shard))
       names.add(
           fmt::format("shard {} is not a file name below the index's directory", quote(shard)));
     else if (!fs::exists(directory / shard, error))

@@ -2,6 +2,7 @@
 
 #include "fmt/format.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -65,6 +66,19 @@ absl::Status Problems::status(std::string_view subject, absl::StatusCode code) c
   if (total > texts.size())
     message += fmt::format("\n  and {} more", total - texts.size());
   return absl::Status(code, message);
+}
+
+bool isInnerPath(std::string_view path) {
+  if (path.empty() || path.find('\0') != path.npos)
+    return false;
+  for (size_t begin = 0; begin <= path.size();) {
+    size_t end = std::min(path.find('/', begin), path.size());
+    std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..")
+      return false;
+    begin = end + 1;
+  }
+  return true;
 }
 
 FileDescriptor &FileDescriptor::operator=(FileDescriptor &&other) noexcept {

@@ -70,6 +70,11 @@ private:
 // Files
 //===----------------------------------------------------------------------===//
 
+/// Whether a path from a file's contents stays below a directory: relative, no part is empty, "."
+/// or
+/// "..".
+bool isInnerPath(std::string_view path);
+
 /// A file descriptor that closes itself.
 class FileDescriptor {
 public:
