@@ -2,6 +2,7 @@
 
 #include "adapt/Interpreter/Files.h"
 #include "adapt/Interpreter/LanguageModel.h"
+#include "adapt/Interpreter/PlannedProgram.h"
 #include "adapt/Interpreter/Sources.h"
 #include "adapt/Npy.h"
 #include "dialects/Adapt/AdaptDialect.h"
@@ -10,6 +11,7 @@
 #include "mlir/Parser/Parser.h"
 #include "weights/Checkpoint.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/SourceMgr.h"
 #include <CLI/CLI.hpp>
 
@@ -27,7 +29,7 @@ struct Arguments {
   std::map<std::string, int64_t> sizes, indices;
   std::optional<uint64_t> seed;
   double tolerance = 1e-6;
-  bool print = false;
+  bool print = false, ignoreProgram = false;
 };
 
 /// What a run gives, by name.
@@ -70,13 +72,19 @@ private:
   FailureOr<std::vector<Result>> runTokens();
   FailureOr<std::vector<Result>> runRandomTokens();
   FailureOr<std::vector<Result>> runBatchOf(const TokenBatch &batch);
-  FailureOr<Value> makeArgument(unsigned index);
+  FailureOr<Tensor> runEntry(const TokenBatch &batch);
+  FailureOr<std::vector<Result>> runGraph(PlannedProgram &program, program::EntryOp entry);
+  FailureOr<std::vector<Result>> runFunction();
+  FailureOr<SmallVector<Value>> makeArguments(Operation *op, TypeRange types);
+  FailureOr<Value> makeArgument(Operation *op, Type type, unsigned index);
   bool isLanguageModel();
 
   const Arguments &arguments;
   ModuleOp module;
   Interpreter interpreter;
   FunctionOpInterface function;
+  std::optional<PlannedProgram> program;
+  program::EntryOp entry;
   Bindings symbols, indices;
   unsigned filesUsed = 0;
 };
@@ -91,8 +99,25 @@ bool Run::isLanguageModel() {
          getName(function.getArgAttr(0, "adapt.name")) == "token_ids";
 }
 
+FailureOr<Tensor> Run::runEntry(const TokenBatch &batch) {
+  int64_t blockTokens = interpreter.getOptions().blockTokens;
+  if (int64_t(entry.getBlockTokens()) != blockTokens)
+    return fail("the program has blocks of " + llvm::Twine(entry.getBlockTokens()) +
+                " tokens; give --block-tokens");
+  if (failed(program->createStates(getNumBlocks(batch, blockTokens))))
+    return failure();
+  return runBatch(entry.getLoc(), batch, blockTokens,
+                  [&](ArrayRef<Value> inputs) -> FailureOr<Tensor> {
+                    FailureOr<SmallVector<Value>> outputs = program->run(entry, inputs);
+                    if (failed(outputs))
+                      return failure();
+                    return outputs->front().tensor();
+                  });
+}
+
 FailureOr<std::vector<Result>> Run::runBatchOf(const TokenBatch &batch) {
-  FailureOr<Tensor> logits = runLanguageModel(interpreter, function, batch);
+  FailureOr<Tensor> logits =
+      entry ? runEntry(batch) : runLanguageModel(interpreter, function, batch);
   if (failed(logits))
     return failure();
   return std::vector<Result>{{"logits", std::move(*logits)}};
@@ -124,11 +149,10 @@ FailureOr<std::vector<Result>> Run::runRandomTokens() {
   return runBatchOf({sequences, tokens, ids.ints(), lengths, arguments.chunk});
 }
 
-FailureOr<Value> Run::makeArgument(unsigned index) {
-  Type type = function.getArgumentTypes()[index];
+FailureOr<Value> Run::makeArgument(Operation *op, Type type, unsigned index) {
   if (isa<PagedType>(type)) {
     constexpr int64_t kBlocks = 4;
-    FailureOr<State> state = interpreter.makeState(function, type, kBlocks);
+    FailureOr<State> state = interpreter.makeState(op, type, kBlocks);
     if (failed(state))
       return failure();
     if (arguments.seed)
@@ -136,11 +160,10 @@ FailureOr<Value> Run::makeArgument(unsigned index) {
         fillRandom(plane, *arguments.seed + index, arguments.below);
     return Value(std::move(*state));
   }
-  Type element = cast<RankedTensorType>(type).getElementType();
   if (arguments.seed) {
     EvalContext context;
     context.symbols = symbols;
-    FailureOr<Tensor> tensor = context.makeTensor(function, type);
+    FailureOr<Tensor> tensor = context.makeTensor(op, type);
     if (failed(tensor))
       return failure();
     fillRandom(*tensor, *arguments.seed + index, arguments.below);
@@ -149,23 +172,17 @@ FailureOr<Value> Run::makeArgument(unsigned index) {
   if (filesUsed == arguments.inputs.size())
     return fail("@" + arguments.function + " has more arguments than there are --input files (" +
                 llvm::Twine(filesUsed) + "); --random-inputs makes them");
-  llvm::Expected<Tensor> tensor = readTensor(arguments.inputs[filesUsed++], element);
+  llvm::Expected<Tensor> tensor =
+      readTensor(arguments.inputs[filesUsed++], cast<RankedTensorType>(type).getElementType());
   if (!tensor)
     return fail(llvm::toString(tensor.takeError()));
   return Value(std::move(*tensor));
 }
 
-FailureOr<std::vector<Result>> Run::operator()() {
-  function = interpreter.lookup(arguments.function);
-  if (!function)
-    return fail(arguments.file + ": no function @" + arguments.function);
-  if (!arguments.tokens.empty())
-    return runTokens();
-  if (arguments.seed && isLanguageModel())
-    return runRandomTokens();
+FailureOr<SmallVector<Value>> Run::makeArguments(Operation *op, TypeRange types) {
   SmallVector<Value> values;
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    FailureOr<Value> value = makeArgument(i);
+  for (auto [i, type] : llvm::enumerate(types)) {
+    FailureOr<Value> value = makeArgument(op, type, i);
     if (failed(value))
       return failure();
     values.push_back(std::move(*value));
@@ -173,7 +190,27 @@ FailureOr<std::vector<Result>> Run::operator()() {
   if (filesUsed != arguments.inputs.size())
     return fail("@" + arguments.function + " takes " + llvm::Twine(filesUsed) +
                 " inputs, not the " + llvm::Twine(arguments.inputs.size()) + " given");
-  FailureOr<SmallVector<Value>> results = interpreter.run(function, values, indices, symbols);
+  return values;
+}
+
+FailureOr<std::vector<Result>> Run::runGraph(PlannedProgram &program, program::EntryOp entry) {
+  FailureOr<SmallVector<Value>> values = makeArguments(entry, program.getInputTypes(entry));
+  if (failed(values))
+    return failure();
+  FailureOr<SmallVector<Value>> outputs = program.run(entry, *values);
+  if (failed(outputs))
+    return failure();
+  std::vector<Result> named;
+  for (auto [name, value] : llvm::zip_equal(entry.getOutputNames(), *outputs))
+    named.push_back({getName(name).str(), std::move(value)});
+  return named;
+}
+
+FailureOr<std::vector<Result>> Run::runFunction() {
+  FailureOr<SmallVector<Value>> values = makeArguments(function, function.getArgumentTypes());
+  if (failed(values))
+    return failure();
+  FailureOr<SmallVector<Value>> results = interpreter.run(function, *values, indices, symbols);
   if (failed(results))
     return failure();
   std::vector<Result> named;
@@ -182,6 +219,24 @@ FailureOr<std::vector<Result>> Run::operator()() {
     named.push_back({name.empty() ? "result" + std::to_string(i) : name.str(), std::move(value)});
   }
   return named;
+}
+
+FailureOr<std::vector<Result>> Run::operator()() {
+  // After the phase plan the program is what runs; that proves the plan.
+  if (program::ModuleOp op = PlannedProgram::find(module); op && !arguments.ignoreProgram) {
+    program.emplace(op, interpreter);
+    entry = program->lookup(arguments.function);
+    if (entry && entry.getKind() == "graph")
+      return runGraph(*program, entry);
+  }
+  function = interpreter.lookup(arguments.function);
+  if (!function)
+    return fail(arguments.file + ": no function @" + arguments.function);
+  if (!arguments.tokens.empty())
+    return runTokens();
+  if (arguments.seed && isLanguageModel())
+    return runRandomTokens();
+  return runFunction();
 }
 
 LogicalResult compareResults(const std::vector<Result> &a, const std::vector<Result> &b,
@@ -202,7 +257,8 @@ LogicalResult compareResults(const std::vector<Result> &a, const std::vector<Res
                  << llvm::format("%.9g", difference->cosine) << (close ? "" : ": TOO FAR") << '\n';
     equal &= close;
   }
-  return equal ? success() : fail("the modules differ by more than " + std::to_string(tolerance));
+  return equal ? success()
+               : fail("the modules differ by more than " + llvm::formatv("{0:e}", tolerance).str());
 }
 
 LogicalResult write(const Arguments &arguments, const std::vector<Result> &results) {
@@ -233,7 +289,8 @@ LogicalResult write(const Arguments &arguments, const std::vector<Result> &resul
 
 LogicalResult interpret(const Arguments &arguments) {
   MLIRContext context;
-  context.loadDialect<AdaptDialect, func::FuncDialect>();
+  context.loadDialect<AdaptDialect, program::ProgramDialect, func::FuncDialect>();
+  context.printOpOnDiagnostic(false);
   llvm::SourceMgr sourceManager;
   SourceMgrDiagnosticHandler diagnostics(sourceManager, &context);
 
@@ -322,6 +379,8 @@ int interpretMain(int argc, char **argv) {
                  "the largest max|a-b| / max|a| that counts as equal (1e-6)");
   addBindings(app, "--size", arguments.sizes, "a symbolic size");
   addBindings(app, "--index", arguments.indices, "an index of the function, e.g. layer=3");
+  app.add_flag("--ignore-program", arguments.ignoreProgram,
+               "run a planned module's functions and not its program");
   app.add_option("--block-tokens", arguments.blockTokens, "tokens in a block of state (16)")
       ->check(CLI::PositiveNumber);
   try {
