@@ -1,0 +1,67 @@
+// A language model from a bundle: program, weights and kernels brought together.
+#include "adapt/Bundle.h"
+#include "adapt/LanguageModel.h"
+
+#include "weights/WeightLoader.h"
+
+#include <limits>
+
+using namespace adapt;
+using namespace adapt::rt;
+
+namespace {
+constexpr uint64_t kMaxMessage = std::numeric_limits<int32_t>::max(); // Protobuf's own limit
+
+absl::Status prefix(absl::string_view path, const absl::Status &status) {
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+} // namespace
+
+absl::StatusOr<std::unique_ptr<LanguageModel>>
+LanguageModel::load(const Bundle &bundle, std::unique_ptr<Device> device, const Options &options) {
+  const Manifest &manifest = bundle.manifest();
+  if (manifest.targetName != device->name())
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the bundle was compiled for target '", manifest.targetName, "', the device is '",
+        device->name(), "': compile with --target=", device->name()));
+  if (manifest.ranks.size() != 1)
+    return absl::UnimplementedError(
+        absl::StrCat("the bundle is made of ", manifest.ranks.size(),
+                     " ranks; this runtime runs bundles of one rank: compile with --tp=1 --pp=1"));
+  const Manifest::Rank &rank = manifest.ranks[0];
+
+  ADAPT_ASSIGN_OR_RETURN(std::string programPath, bundle.resolve(rank, rank.program));
+  ADAPT_ASSIGN_OR_RETURN(std::string bytes, readFile(programPath, kMaxMessage));
+  absl::StatusOr<Program> program = Program::parse(bytes);
+  if (!program.ok())
+    return prefix(programPath, program.status());
+
+  ADAPT_ASSIGN_OR_RETURN(std::string tablePath, bundle.resolve(rank, rank.weights));
+  ADAPT_ASSIGN_OR_RETURN(schema::WeightTable table, weights::readWeightTable(tablePath));
+  weights::LoadOptions loadOptions;
+  loadOptions.threads = static_cast<unsigned>(std::max(1, device->threads()));
+  loadOptions.bundleDirectory = bundle.root();
+  absl::StatusOr<std::unique_ptr<weights::LoadedWeights>> loaded = weights::LoadedWeights::load(
+      table, absl::StrCat(bundle.root(), "/", rank.directory), loadOptions);
+  if (!loaded.ok())
+    return prefix(tablePath, loaded.status());
+  std::shared_ptr<weights::LoadedWeights> held = *std::move(loaded);
+
+  Source source;
+  ADAPT_ASSIGN_OR_RETURN(source.kernels, bundle.resolve(rank, rank.kernels));
+  source.weights = held;
+  source.param = [held](absl::string_view name) -> absl::StatusOr<Region> {
+    std::optional<absl::Span<const std::byte>> found = held->find({name.data(), name.size()});
+    if (!found)
+      return absl::NotFoundError(absl::StrCat("the weight table has no parameter '", name, "'"));
+    // Programs take addresses of all buffers alike; kernels only read their weights.
+    return Region{reinterpret_cast<char *>(const_cast<std::byte *>(found->data())), found->size()};
+  };
+  source.maxSeqLen = manifest.maxSeqLen;
+  source.vocabSize = manifest.vocabSize;
+  absl::StatusOr<std::unique_ptr<LanguageModel>> model =
+      create(std::move(device), *program, std::move(source), options);
+  if (!model.ok())
+    return prefix(bundle.root(), model.status());
+  return model;
+}

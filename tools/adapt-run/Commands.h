@@ -1,0 +1,48 @@
+// What adapt-run can do with a bundle.
+#pragma once
+#include "adapt/Bundle.h"
+#include "adapt/Generate.h"
+#include "adapt/LanguageModel.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace adapt::rt {
+
+struct RunOptions {
+  std::string bundle;
+  int threads = 0; // 0: one a core
+  bool json = false;
+  bool verifyHashes = false;
+  bool poison = false;
+
+  // Text.
+  std::string prompt;
+  std::optional<int64_t> maxTokens;
+  SamplingOptions sampling;
+
+  // Arrays.
+  std::string tokens, logits, outputTokens;
+  std::vector<int64_t> lengths;
+  int64_t chunk = 0; // 0: the whole prompt at once
+  int64_t generate = 0;
+
+  // Speed.
+  int64_t benchPrompt = 512, benchContext = 128, benchDecode = 64, benchRepetitions = 5;
+};
+
+/// The bundle's model, with a cache for so many tokens.
+absl::StatusOr<std::unique_ptr<LanguageModel>>
+openModel(const Bundle &bundle, const RunOptions &options, int64_t cacheTokens);
+
+/// --prompt: streams text to stdout, figures to stderr.
+absl::Status runPrompt(const Bundle &bundle, const RunOptions &options);
+
+/// --tokens: token ids in, logits or greedy token ids out.
+absl::Status runTokens(const Bundle &bundle, const RunOptions &options);
+
+/// --bench: prefill and decode speed, beside a plain read of the weights.
+absl::Status runBench(const Bundle &bundle, const RunOptions &options);
+
+} // namespace adapt::rt

@@ -1,0 +1,95 @@
+#include "Commands.h"
+
+#include "nlohmann/json.hpp"
+#include "text/TextStream.h"
+#include "text/Tokenizer.h"
+
+#include <chrono>
+#include <cstdio>
+
+using namespace adapt::rt;
+
+absl::StatusOr<std::unique_ptr<LanguageModel>>
+adapt::rt::openModel(const Bundle &bundle, const RunOptions &options, int64_t cacheTokens) {
+  CpuDeviceOptions cpu;
+  cpu.threads = options.threads;
+  cpu.pinCaller = true;
+  ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, createCpuDevice(cpu));
+  LanguageModel::Options model;
+  model.cacheTokens = cacheTokens;
+  model.poison = options.poison;
+  return LanguageModel::load(bundle, std::move(device), model);
+}
+
+absl::Status adapt::rt::runPrompt(const Bundle &bundle, const RunOptions &options) {
+  auto begin = std::chrono::steady_clock::now();
+  const Manifest &manifest = bundle.manifest();
+  if (manifest.tokenizer.empty())
+    return absl::FailedPreconditionError(
+        absl::StrCat(options.bundle, " has no tokenizer, since the checkpoint had none: give token "
+                                     "ids with --tokens"));
+  ADAPT_ASSIGN_OR_RETURN(std::string path, bundle.resolve(manifest.tokenizer));
+  ADAPT_ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::fromFile(path));
+  absl::StatusOr<Encoded> encoded = tokenizer.encode(options.prompt);
+  if (!encoded.ok())
+    return absl::Status(encoded.status().code(),
+                        absl::StrCat("--prompt: ", encoded.status().message()));
+  if (encoded->droppedBytes)
+    std::fprintf(stderr,
+                 "adapt-run: warning: the vocabulary cannot write %zu bytes of the prompt\n",
+                 encoded->droppedBytes);
+
+  GenerationRequest request;
+  request.prompt = std::move(encoded->ids);
+  request.sampling = options.sampling;
+  request.maxTokens = options.maxTokens;
+  request.endIds = manifest.eosTokenIds;
+  int64_t promptTokens = static_cast<int64_t>(request.prompt.size());
+  int64_t tokens = manifest.maxSeqLen;
+  if (options.maxTokens)
+    tokens = std::min(tokens, promptTokens + std::min(*options.maxTokens, tokens));
+  ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> model,
+                         openModel(bundle, options, std::max<int64_t>(tokens, 1)));
+  double loadSeconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  TextStream stream(tokenizer);
+  std::string text;
+  auto emit = [&](const std::string &piece) {
+    text += piece;
+    if (options.json)
+      return;
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    std::fflush(stdout);
+  };
+  ADAPT_ASSIGN_OR_RETURN(GenerationResult result,
+                         generate(*model, request, [&](int32_t id) -> absl::Status {
+                           ADAPT_ASSIGN_OR_RETURN(std::string piece, stream.push(id));
+                           emit(piece);
+                           return absl::OkStatus();
+                         }));
+  emit(stream.flush());
+
+  double decoded = static_cast<double>(result.tokens.size()) - 1;
+  double prefillRate = result.tokens.empty() ? 0 : promptTokens / result.prefillSeconds;
+  double decodeRate = decoded > 0 ? decoded / result.decodeSeconds : 0;
+  if (options.json) {
+    nlohmann::json json = {{"text", text},
+                           {"tokens", result.tokens},
+                           {"prompt_tokens", request.prompt},
+                           {"finish_reason", toString(result.reason)},
+                           {"load_seconds", loadSeconds},
+                           {"prefill_seconds", result.prefillSeconds},
+                           {"decode_seconds", result.decodeSeconds}};
+    std::printf("%s\n", json.dump().c_str());
+    return absl::OkStatus();
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+  std::fprintf(stderr,
+               "loaded in %.2f s; prompt of %lld tokens at %.1f tokens/s; %zu tokens at %.1f "
+               "tokens/s; %d threads; finished: %s\n",
+               loadSeconds, static_cast<long long>(promptTokens), prefillRate, result.tokens.size(),
+               decodeRate, model->device().threads(), toString(result.reason));
+  return absl::OkStatus();
+}

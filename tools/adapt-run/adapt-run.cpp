@@ -1,0 +1,124 @@
+// Runs a bundle. Exit codes: 0 done, 1 the input can't be done, 2 wrong usage, 3 a fault of ours.
+#include "Commands.h"
+#include "adapt/Version.h"
+
+#include "CLI/CLI.hpp"
+
+#include <cstdio>
+
+using namespace adapt::rt;
+
+namespace {
+
+/// Reports a failure; the exit code.
+int report(const absl::Status &status) {
+  if (status.ok())
+    return 0;
+  std::fflush(stdout);
+  std::string message(status.message());
+  std::fprintf(stderr, "adapt-run: error: %s\n", message.c_str());
+  return status.code() == absl::StatusCode::kInternal ? 3 : 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  RunOptions options;
+  bool bench = false;
+  int64_t maxTokens = 0;
+  CLI::App app("Runs a model that adaptc compiled.", "adapt-run");
+  app.set_version_flag("--version", versionText("adapt-run"));
+  app.add_option("bundle", options.bundle, "Folder that adaptc wrote")->required();
+
+  auto *prompt = app.add_option("--prompt", options.prompt, "Continue this text on stdout");
+  auto *tokens =
+      app.add_option("--tokens", options.tokens,
+                     "Token ids, .npy file [batch, seq] of int32 or int64, instead of a prompt");
+  auto *benchFlag = app.add_flag("--bench", bench, "Measure prefill and decode");
+  prompt->excludes(tokens)->excludes(benchFlag);
+  tokens->excludes(benchFlag);
+
+  app.add_option("--max-tokens", maxTokens,
+                 "Generate at most N tokens (default: what the context holds)")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(prompt)
+      ->type_name("N");
+  app.add_option("--temperature", options.sampling.temperature, "0: greedy (default)")
+      ->needs(prompt);
+  app.add_option("--top-k", options.sampling.topK, "Sample among the k likeliest; 0: all")
+      ->needs(prompt);
+  app.add_option("--top-p", options.sampling.topP,
+                 "Sample among the likeliest that have this probability together; 1: all")
+      ->needs(prompt);
+  app.add_option("--min-p", options.sampling.minP,
+                 "Sample among tokens this many times as likely as the likeliest; 0: all")
+      ->needs(prompt);
+  app.add_option("--seed", options.sampling.seed, "Of sampling (default 0)")->needs(prompt);
+
+  auto *logits = app.add_option("--logits", options.logits,
+                                "Write the logits of all positions, f32 [batch, seq, vocabulary]")
+                     ->needs(tokens);
+  app.add_option("--lengths", options.lengths,
+                 "Tokens of each row, e.g. 3,7,16; what follows is padding")
+      ->delimiter(',')
+      ->needs(tokens);
+  app.add_option("--chunk", options.chunk, "Prefill in chunks of N tokens")
+      ->check(CLI::PositiveNumber)
+      ->needs(tokens)
+      ->type_name("N");
+  auto *generate = app.add_option("--generate", options.generate,
+                                  "Continue each row by N greedy tokens, whatever they are")
+                       ->check(CLI::PositiveNumber)
+                       ->needs(tokens)
+                       ->type_name("N");
+  auto *outputTokens = app.add_option("--output-tokens", options.outputTokens,
+                                      "Where --generate writes them: .npy of int64 [batch, N]");
+  generate->needs(outputTokens);
+  outputTokens->needs(generate);
+
+  app.add_option("--bench-prompt", options.benchPrompt, "Tokens of the prefill (default 512)")
+      ->check(CLI::PositiveNumber)
+      ->needs(benchFlag);
+  app.add_option("--bench-context", options.benchContext, "Tokens before the decode (default 128)")
+      ->check(CLI::PositiveNumber)
+      ->needs(benchFlag);
+  app.add_option("--bench-decode", options.benchDecode, "Tokens of the decode (default 64)")
+      ->check(CLI::PositiveNumber)
+      ->needs(benchFlag);
+  app.add_option("--bench-repetitions", options.benchRepetitions, "Medians of so many (default 5)")
+      ->check(CLI::PositiveNumber)
+      ->needs(benchFlag);
+
+  app.add_option("--threads", options.threads, "Default: one a core")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  app.add_flag("--json", options.json, "Results as JSON on stdout");
+  app.add_flag("--verify-hashes", options.verifyHashes, "Check the weight files' hashes too");
+  app.add_flag("--poison", options.poison,
+               "Fill the memory that kernels may not read with NaN first (to find faults)");
+
+  try {
+    app.parse(argc, argv);
+    if (!*prompt && !*tokens && !bench)
+      throw CLI::RequiredError("one of --prompt, --tokens and --bench");
+    if (*tokens && !*logits && !*generate)
+      throw CLI::RequiredError("one of --logits and --generate");
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (app.count("--max-tokens"))
+    options.maxTokens = maxTokens;
+
+  Bundle::Options bundleOptions;
+  bundleOptions.verifyHashes = options.verifyHashes;
+  absl::StatusOr<Bundle> bundle = Bundle::open(options.bundle, bundleOptions);
+  if (!bundle.ok())
+    return report(bundle.status());
+  if (bundle->manifest().kind != "language_model")
+    return report(absl::InvalidArgumentError(
+        absl::StrCat(options.bundle, " holds a model of kind '", bundle->manifest().kind,
+                     "'; adapt-run runs language models")));
+  if (*prompt)
+    return report(runPrompt(*bundle, options));
+  return report(*tokens ? runTokens(*bundle, options) : runBench(*bundle, options));
+}
