@@ -221,6 +221,8 @@ absl::StatusOr<NpyIntegers> rt::readNpyIntegers(const std::string &path) {
     return array.status();
   NpyIntegers result;
   result.shape = std::move(array->shape);
+  if (array->data.empty())
+    return result; // no null pointers into memcpy
   if (array->descr == kTypes[1].descr) {
     result.values.resize(array->data.size() / sizeof(int64_t));
     std::memcpy(result.values.data(), array->data.data(), array->data.size());
