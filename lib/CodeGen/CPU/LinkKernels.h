@@ -1,0 +1,13 @@
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace adapt::cpu {
+
+/// Links objects into a shared object, by lld in this process; returns its bytes. One thread at a
+/// time may call it.
+llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects);
+
+} // namespace adapt::cpu

@@ -1,0 +1,223 @@
+#include "KernelRunner.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include <cmath>
+#include <dlfcn.h>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace adapt::test {
+
+uint16_t toBf16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  if (std::isnan(value))
+    return static_cast<uint16_t>(bits >> 16) | 0x40;
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+float fromBf16(uint16_t bits) {
+  uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, 4);
+  return value;
+}
+
+float roundToBf16(float value) { return fromBf16(toBf16(value)); }
+
+//===----------------------------------------------------------------------===//
+// Buffer
+//===----------------------------------------------------------------------===//
+
+constexpr char kTail = 0x5a;
+
+Buffer::Buffer(size_t bytes) : bytes(bytes) {
+  size_t page = sysconf(_SC_PAGESIZE), padded = (bytes + 63) / 64 * 64;
+  size_t used = (padded + page - 1) / page * page;
+  mapped = used + page;
+  void *memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw std::runtime_error("mmap failed");
+  mapping = static_cast<char *>(memory);
+  mprotect(mapping + used, page, PROT_NONE);
+  begin = mapping + used - padded;
+  std::memset(begin, 0xff, bytes); // not a number, in every float type
+  std::memset(begin + bytes, kTail, padded - bytes);
+}
+
+Buffer::Buffer(Buffer &&other) noexcept
+    : begin(other.begin), mapping(other.mapping), bytes(other.bytes), mapped(other.mapped) {
+  other.mapping = nullptr;
+}
+
+Buffer::~Buffer() {
+  if (mapping)
+    munmap(mapping, mapped);
+}
+
+bool Buffer::isTailIntact() const {
+  for (size_t i = bytes; i < (bytes + 63) / 64 * 64; ++i)
+    if (begin[i] != kTail)
+      return false;
+  return true;
+}
+
+Buffer Buffer::bf16(const std::vector<float> &values) {
+  std::vector<uint16_t> bits;
+  for (float value : values)
+    bits.push_back(toBf16(value));
+  return of(bits);
+}
+
+Buffer Buffer::floats(const std::string &type, const std::vector<float> &values) {
+  return type == "bf16" ? bf16(values) : of(values);
+}
+
+std::vector<float> Buffer::toFloats(const std::string &type) const {
+  if (type != "bf16")
+    return to<float>();
+  std::vector<float> values;
+  for (uint16_t bits : to<uint16_t>())
+    values.push_back(fromBf16(bits));
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernel
+//===----------------------------------------------------------------------===//
+
+Kernel::Kernel(const std::string &text, CpuOptions options) {
+  context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
+  context->loadDialect<AdaptDialect>();
+  std::string errors;
+  ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
+    llvm::raw_string_ostream os(errors);
+    os << diagnostic.getLocation() << ": " << diagnostic << "\n";
+    return success();
+  });
+  module = parseSourceString<ModuleOp>(text, context.get());
+  if (!module)
+    throw std::runtime_error("cannot parse: " + errors);
+  KernelOp kernel = *module->getOps<KernelOp>().begin();
+  for (StringRef name : kernel.getSymbols())
+    symbols.push_back(name.str());
+  auto generator = createCpuKernelGenerator(std::move(options));
+  if (!generator)
+    throw std::runtime_error(llvm::toString(generator.takeError()));
+  auto found = (*generator)->getVariants(kernel);
+  if (failed(found))
+    throw std::runtime_error(errors);
+  variants = *found;
+  auto object = (*generator)->compile(*module);
+  if (failed(object))
+    throw std::runtime_error(errors);
+
+  char path[] = "/tmp/adapt-kernel-test-XXXXXX";
+  int fd = mkstemp(path);
+  if (fd < 0 || write(fd, object->data(), object->size()) != static_cast<ssize_t>(object->size()))
+    throw std::runtime_error("cannot write a temporary file");
+  close(fd);
+  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  unlink(path);
+  if (!library)
+    throw std::runtime_error(dlerror());
+}
+
+Kernel::~Kernel() {
+  if (library)
+    dlclose(library);
+}
+
+std::string Kernel::run(const std::vector<const Buffer *> &buffers,
+                        const std::map<std::string, int64_t> &sizes, bool backwards) const {
+  const KernelVariant *chosen = nullptr;
+  for (const KernelVariant &variant : variants) {
+    bool fits = true;
+    for (const KernelVariant::Guard &guard : variant.guards)
+      fits &= sizes.at(guard.size) >= guard.min && sizes.at(guard.size) <= guard.max;
+    if (fits) {
+      chosen = &variant;
+      break;
+    }
+  }
+  if (!chosen)
+    throw std::runtime_error("no variant fits");
+  using Function = int (*)(void *const *, const int64_t *, void *, const uint32_t *);
+  auto function = reinterpret_cast<Function>(dlsym(library, chosen->symbol.c_str()));
+  if (!function)
+    throw std::runtime_error("no symbol " + chosen->symbol);
+
+  std::vector<void *> pointers;
+  for (const Buffer *buffer : buffers)
+    pointers.push_back(buffer->data());
+  std::vector<int64_t> values;
+  for (const std::string &name : symbols)
+    values.push_back(sizes.at(name));
+  uint32_t extents[3] = {1, 1, 1};
+  int64_t items = 1;
+  for (auto [axis, extent] : llvm::enumerate(chosen->grid)) {
+    auto value = evaluateSize(extent, [&](llvm::StringRef name) -> std::optional<int64_t> {
+      return sizes.at(name.str());
+    });
+    extents[axis] = *value;
+    items *= *value;
+  }
+  std::vector<char> scratch(chosen->scratchBytes + 64);
+  for (int64_t i = 0; i < items; ++i) {
+    int64_t item = backwards ? items - 1 - i : i;
+    uint32_t id[3] = {static_cast<uint32_t>(item / extents[2] / extents[1]),
+                      static_cast<uint32_t>(item / extents[2] % extents[1]),
+                      static_cast<uint32_t>(item % extents[2])};
+    if (function(pointers.data(), values.data(), scratch.data(), id) != 0)
+      throw std::runtime_error("the kernel did not return 0");
+  }
+  for (const Buffer *buffer : buffers)
+    if (!buffer->isTailIntact())
+      throw std::runtime_error("the kernel wrote beyond a buffer");
+  return chosen->symbol.substr(chosen->symbol.rfind('_') + 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+std::vector<float> randomFloats(size_t count, unsigned seed, float scale) {
+  std::mt19937 engine(seed);
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = scale * (static_cast<float>(engine()) / 2147483648.0f - 1.0f);
+  return values;
+}
+
+std::vector<float> pack(const std::vector<float> &rows, int64_t n, int64_t k, int64_t depth) {
+  int64_t panels = (n + 15) / 16, steps = (k + depth - 1) / depth;
+  std::vector<float> packed(panels * steps * 16 * depth, 0.0f);
+  for (int64_t row = 0; row < n; ++row)
+    for (int64_t i = 0; i < k; ++i)
+      packed[((row / 16 * steps + i / depth) * 16 + row % 16) * depth + i % depth] =
+          rows[row * k + i];
+  return packed;
+}
+
+double maxError(const std::vector<float> &a, const std::vector<float> &b) {
+  if (a.size() != b.size())
+    return std::numeric_limits<double>::infinity();
+  double difference = 0, largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) != std::isnan(b[i]))
+      return std::numeric_limits<double>::infinity();
+    if (std::isnan(b[i]))
+      continue;
+    difference = std::max(difference, std::fabs(double(a[i]) - b[i]));
+    largest = std::max(largest, std::fabs(double(b[i])));
+  }
+  return largest > 0 ? difference / largest : difference;
+}
+
+} // namespace adapt::test

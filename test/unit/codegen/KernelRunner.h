@@ -1,0 +1,83 @@
+// Compiles one `adapt.kernel` and runs it as the runtime would.
+#pragma once
+
+#include "adapt/CodeGen/CpuKernelGenerator.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace adapt::test {
+
+float roundToBf16(float value);
+uint16_t toBf16(float value);
+float fromBf16(uint16_t bits);
+
+/// Memory that begins at a multiple of 64 bytes and is followed, less than 64 bytes on, by a page
+/// that cannot be touched.
+class Buffer {
+public:
+  explicit Buffer(size_t bytes);
+  ~Buffer();
+  Buffer(Buffer &&other) noexcept;
+  Buffer(const Buffer &) = delete;
+
+  void *data() const { return begin; }
+  size_t size() const { return bytes; }
+  /// Whether the bytes between its end and the page are as they were.
+  bool isTailIntact() const;
+
+  template <typename T> static Buffer of(const std::vector<T> &values) {
+    Buffer buffer(values.size() * sizeof(T));
+    if (!values.empty())
+      std::memcpy(buffer.data(), values.data(), buffer.size());
+    return buffer;
+  }
+  static Buffer bf16(const std::vector<float> &values);
+  /// Floats as a type of this name: f32 or bf16.
+  static Buffer floats(const std::string &type, const std::vector<float> &values);
+  template <typename T> std::vector<T> to() const {
+    std::vector<T> values(bytes / sizeof(T));
+    if (bytes)
+      std::memcpy(values.data(), begin, bytes);
+    return values;
+  }
+  std::vector<float> toFloats(const std::string &type) const;
+
+private:
+  char *begin = nullptr, *mapping = nullptr;
+  size_t bytes = 0, mapped = 0;
+};
+
+class Kernel {
+public:
+  /// Throws std::runtime_error with the diagnostics if it cannot be compiled.
+  explicit Kernel(const std::string &text, CpuOptions options = {});
+  ~Kernel();
+
+  /// Runs all work items of the variant that fits, from the last to the first if `backwards`;
+  /// returns the variant's name.
+  std::string run(const std::vector<const Buffer *> &buffers,
+                  const std::map<std::string, int64_t> &sizes, bool backwards = false) const;
+
+  const llvm::SmallVector<KernelVariant> &getVariants() const { return variants; }
+
+private:
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  llvm::SmallVector<std::string> symbols; ///< the kernel's sizes
+  llvm::SmallVector<KernelVariant> variants;
+  void *library = nullptr;
+};
+
+/// Uniform in [-1, 1], the same numbers each time.
+std::vector<float> randomFloats(size_t count, unsigned seed, float scale = 1.0f);
+/// Rows [n][k] as #adapt.packed<16, depth>.
+std::vector<float> pack(const std::vector<float> &rows, int64_t n, int64_t k, int64_t depth);
+/// max |a - b| / max |b|, DESIGN's measure; infinite where sizes differ or a NaN is in a alone.
+double maxError(const std::vector<float> &a, const std::vector<float> &b);
+
+} // namespace adapt::test
