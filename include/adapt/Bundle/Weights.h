@@ -1,0 +1,30 @@
+// The weights of a module, as the bundle lists and stores them.
+#pragma once
+
+#include "dialects/Adapt/AdaptDialect.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace adapt::schema {
+class WeightTable;
+} // namespace adapt::schema
+
+namespace adapt {
+
+/// A param under one binding of its indices.
+struct WeightInstance {
+  ParamOp param;
+  std::map<std::string, int64_t, std::less<>> indices; ///< only those in the param's name
+  std::string name;                                    ///< with the placeholders filled
+};
+
+/// The weights that `@main` reads, calls included, each once, in the order in which execution first
+/// reads them. Errors (emitted): two different params under one name.
+mlir::FailureOr<std::vector<WeightInstance>> collectWeights(mlir::ModuleOp module);
+
+/// Fills `params` of the table: one entry per param with the index values that occur.
+llvm::LogicalResult exportParams(llvm::ArrayRef<WeightInstance> weights,
+                                 schema::WeightTable &table);
+
+} // namespace adapt

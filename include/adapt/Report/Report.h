@@ -1,0 +1,58 @@
+// The adaptation record of a compilation: what was built, on what, and what it costs.
+#pragma once
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/JSON.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace adapt {
+
+struct Report {
+  struct Phase {
+    std::string name;
+    double seconds;
+    uint64_t peakBytes; ///< resident set, largest so far
+  };
+  /// An operation kind of the module after `map`.
+  struct Mapping {
+    std::string operation;      ///< "adapt.rms_norm"
+    std::string implementation; ///< "generated", "library:NAME"
+    int64_t inModule;           ///< operations in the module
+    int64_t inStep;             ///< executed in one step: layers counted
+  };
+  struct Kernel {
+    std::string name;
+    std::vector<std::string> variants; ///< "decode when s0 from 1 to 1"
+    int64_t launches;                  ///< in one step
+  };
+
+  std::string name, family, target, dtype;
+  std::vector<std::pair<std::string, int64_t>> sizes; ///< ("layers", 30), ("hidden_size", 576), …
+  std::map<std::string, int64_t> parameters;          ///< by part
+  std::vector<Mapping> mapping;
+  std::vector<Kernel> kernels;
+
+  int64_t weightBytes = 0; ///< resident, as stored
+  int64_t arenaBytes = 0;  ///< activations
+  int64_t stateBytesPerToken = 0;
+  int64_t stateBytesPerSequence = 0;                   ///< of max_seq_len tokens
+  std::vector<std::pair<std::string, int64_t>> limits; ///< ("max_num_tokens", 512), …
+
+  std::vector<Phase> phases;
+  /// What is slower, padded, replicated, dropped or approximated.
+  std::vector<std::string> notes;
+
+  int64_t getNumParameters() const;
+  llvm::json::Object toJson() const;
+  std::string toMarkdown() const;
+};
+
+/// "269.0 MB"; bytes below 1000 as they are.
+std::string formatBytes(uint64_t bytes);
+
+/// The process's largest resident set so far, in bytes.
+uint64_t getPeakResidentBytes();
+
+} // namespace adapt

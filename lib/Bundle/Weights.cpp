@@ -1,0 +1,104 @@
+#include "adapt/Bundle/Weights.h"
+#include "adapt/Model/Recipe.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/Common/Structure.h"
+#include "recipe.pb.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace adapt;
+
+namespace {
+
+class Collector {
+public:
+  explicit Collector(ModuleOp module) : symbols(module) {}
+
+  LogicalResult visit(func::FuncOp function, DictionaryAttr indices) {
+    for (Operation &op : function.getBody().front()) {
+      // A param is read where it is used, not where it stands.
+      if (isa<ParamOp>(op))
+        continue;
+      WalkResult result = op.walk<WalkOrder::PreOrder>([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (auto param = operand.getDefiningOp<ParamOp>())
+            if (failed(add(param, indices)))
+              return WalkResult::interrupt();
+        return WalkResult::advance();
+      });
+      if (result.wasInterrupted())
+        return failure();
+      if (auto call = dyn_cast<CallOp>(op)) {
+        auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+        if (failed(visit(callee, call.getIndices())))
+          return failure();
+      }
+    }
+    return success();
+  }
+
+  std::vector<WeightInstance> weights;
+
+private:
+  LogicalResult add(ParamOp param, DictionaryAttr indices) {
+    WeightInstance instance{param, {}, fillTemplate(param.getName(), indices)};
+    if (StringRef(instance.name).contains('{'))
+      return param.emitOpError() << "uses an index that no call binds here: \"" << instance.name
+                                 << '"';
+    auto [it, inserted] = byName.try_emplace(instance.name, param);
+    if (!inserted) {
+      if (it->second == param || haveEqualRecipes(it->second, param))
+        return success();
+      InFlightDiagnostic diagnostic = param.emitOpError() << "is another weight under the name \""
+                                                          << instance.name << '"';
+      diagnostic.attachNote(it->second.getLoc()) << "the first one is here";
+      return diagnostic;
+    }
+    for (NamedAttribute index : indices)
+      if (param.getName().contains(("{" + index.getName().getValue() + "}").str()))
+        instance.indices[index.getName().str()] = cast<IntegerAttr>(index.getValue()).getInt();
+    weights.push_back(std::move(instance));
+    return success();
+  }
+
+  SymbolTable symbols;
+  llvm::StringMap<ParamOp> byName;
+};
+} // namespace
+
+FailureOr<std::vector<WeightInstance>> adapt::collectWeights(ModuleOp module) {
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  if (!main)
+    return module.emitError("has no entry function @main");
+  Collector collector(module);
+  if (failed(collector.visit(main, DictionaryAttr::get(module.getContext()))))
+    return failure();
+  return std::move(collector.weights);
+}
+
+LogicalResult adapt::exportParams(ArrayRef<WeightInstance> weights, schema::WeightTable &table) {
+  llvm::MapVector<Operation *, schema::WeightTable::Param *> params;
+  LogicalResult result = success();
+  for (const WeightInstance &weight : weights) {
+    ParamOp op = weight.param;
+    schema::WeightTable::Param *&param = params[op];
+    if (!param) {
+      param = table.add_params();
+      param->set_name(op.getName().str());
+      if (failed(toRecipe(op, *param->mutable_recipe()))) {
+        result = failure();
+        continue;
+      }
+      const auto &nodes = param->recipe().nodes();
+      *param->mutable_type() = nodes[nodes.size() - 1].type();
+      auto type = cast<RankedTensorType>(op.getResult().getType());
+      param->set_bytes(cast<AffineConstantExpr>(getNumBytes(type)).getValue());
+      for (const auto &[index, value] : weight.indices)
+        param->add_indices()->set_index(index);
+    }
+    for (auto &range : *param->mutable_indices())
+      range.add_values(weight.indices.find(range.index())->second);
+  }
+  return result;
+}

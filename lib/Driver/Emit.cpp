@@ -1,0 +1,244 @@
+// The phase `emit`: kernels, program, weights, tokenizer and manifest into a bundle.
+#include "Driver/State.h"
+#include "adapt/Bundle/Weights.h"
+#include "adapt/Driver/Version.h"
+#include "adapt/Version.h"
+#include "dialects/Program/Export.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "program.pb.h"
+#include "recipe.pb.h"
+#include "weights/Recipe.h"
+#include "weights/WeightWriter.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace adapt;
+
+namespace {
+constexpr llvm::StringLiteral kRank = "rank0/";
+
+// Files of the checkpoint that the runtime reads.
+constexpr llvm::StringLiteral kTokenizerFiles[] = {"tokenizer.json", "tokenizer_config.json"};
+
+std::string serialize(const google::protobuf::MessageLite &message) {
+  // Maps in a fixed order: the same input gives the same bytes.
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
+std::string toString(const absl::Status &status) { return std::string(status.message()); }
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+namespace {
+// Evaluates the recipes into weight files, in order of execution.
+absl::Status convertWeights(llvm::ArrayRef<WeightInstance> weights,
+                            const weights::Checkpoint &checkpoint, const std::string &directory,
+                            schema::WeightTable &table, BundleWriter &bundle) {
+  table.set_mode(schema::WeightTable::CONVERTED);
+  llvm::StringMap<const schema::WeightTable::Param *> params;
+  for (const auto &param : table.params())
+    params[param.name()] = &param;
+  std::vector<const schema::WeightTable::Param *> paramOf;
+  std::vector<weights::WeightItem> items;
+  for (const WeightInstance &weight : weights) {
+    ParamOp op = weight.param;
+    paramOf.push_back(params.lookup(op.getName()));
+    weights::WeightItem item{weight.name, paramOf.back()->type(), std::nullopt};
+    if (auto layer = weight.indices.find("layer"); layer != weight.indices.end())
+      item.layer = layer->second;
+    items.push_back(std::move(item));
+  }
+  weights::WeightWriterOptions options;
+  options.metadata = weights::rankMetadata(0, 1, 0, 1, 0, 1);
+  auto writer = weights::WeightWriter::plan(std::move(items), options);
+  if (!writer.ok())
+    return writer.status();
+  absl::Status status = writer->write(
+      directory, [&](size_t item, const weights::Evaluation::Sink &sink) -> absl::Status {
+        weights::Bindings bindings;
+        bindings.indices = weights[item].indices;
+        auto evaluation =
+            weights::Evaluation::prepare(paramOf[item]->recipe(), bindings, checkpoint);
+        return evaluation.ok() ? evaluation->stream(sink) : evaluation.status();
+      });
+  if (!status.ok())
+    return status;
+  writer->describe(table);
+  for (const auto &file : writer->files())
+    bundle.addWritten(kRank.str() + file.name, file.bytes, file.xxh3);
+  return absl::OkStatus();
+}
+
+// Records the original files, which the runtime reads.
+absl::Status referenceWeights(const weights::Checkpoint &checkpoint, schema::WeightTable &table) {
+  table.set_mode(schema::WeightTable::REFERENCE);
+  auto sources = weights::describeSources(checkpoint);
+  if (!sources.ok())
+    return sources.status();
+  table.mutable_sources()->Assign(sources->begin(), sources->end());
+  return absl::OkStatus();
+}
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Manifest
+//===----------------------------------------------------------------------===//
+
+namespace {
+llvm::json::Value toJson(Attribute attribute) {
+  if (auto string = dyn_cast<StringAttr>(attribute))
+    return string.getValue().str();
+  if (auto integer = dyn_cast<IntegerAttr>(attribute))
+    return integer.getType().isInteger(1) ? llvm::json::Value(integer.getValue().getBoolValue())
+                                          : llvm::json::Value(integer.getInt());
+  if (auto array = dyn_cast<ArrayAttr>(attribute)) {
+    llvm::json::Array values;
+    for (Attribute element : array)
+      values.push_back(toJson(element));
+    return values;
+  }
+  if (auto dense = dyn_cast<DenseI64ArrayAttr>(attribute))
+    return llvm::json::Array(dense.asArrayRef());
+  return nullptr;
+}
+
+llvm::json::Value get(DictionaryAttr dictionary, StringRef key) {
+  Attribute value = dictionary ? dictionary.get(key) : Attribute();
+  return value ? toJson(value) : llvm::json::Value(nullptr);
+}
+} // namespace
+
+Outcome Compiler::emit() {
+  MLIRContext &context = state->context;
+  ModuleOp module = getModule();
+  auto fail = [&](llvm::Error error) { return refuse(context, llvm::toString(std::move(error))); };
+
+  program::ModuleOp program = program::getProgram(module);
+  schema::Program exported;
+  if (!program || failed(program::exportProgram(program, exported)))
+    return Outcome::Fault;
+  exported.set_version(rt::kProgramVersion);
+
+  if (!state->checkpoint)
+    return refuse(context, "there are no weights to emit: " + options.input +
+                               " has a config.json but no safetensors");
+  auto weights = collectWeights(module);
+  schema::WeightTable table;
+  if (failed(weights) || failed(exportParams(*weights, table)))
+    return Outcome::Fault;
+
+  FailureOr<std::string> kernels = state->generator->compile(module);
+  if (failed(kernels))
+    return Outcome::Refused;
+
+  auto bundle = BundleWriter::create(options.output);
+  if (!bundle)
+    return fail(bundle.takeError());
+  state->bundle.emplace(std::move(*bundle));
+  BundleWriter &writer = *state->bundle;
+
+  absl::Status status;
+  if (options.referenceWeights) {
+    status = referenceWeights(*state->checkpoint, table);
+  } else {
+    std::string directory = (writer.getDirectory() + "/" + kRank.drop_back()).str();
+    if (std::error_code code = llvm::sys::fs::create_directories(directory))
+      return refuse(context, "cannot make the folder " + directory + ": " + code.message());
+    status = convertWeights(*weights, *state->checkpoint, directory, table, writer);
+  }
+  if (!status.ok())
+    return refuse(context, ::toString(status));
+
+  if (llvm::Error error = writer.addFile((kRank + "program.pb").str(), serialize(exported)))
+    return fail(std::move(error));
+  if (llvm::Error error = writer.addFile((kRank + "weights.pb").str(), serialize(table)))
+    return fail(std::move(error));
+  if (llvm::Error error = writer.addFile((kRank + "kernels.so").str(), *kernels))
+    return fail(std::move(error));
+  for (const auto &[phase, bytes] : state->bytecode)
+    if (llvm::Error error = writer.addFile(("ir/" + getName(phase) + ".mlirbc").str(), bytes))
+      return fail(std::move(error));
+
+  // Tokenizer.
+  StringRef source = options.compileFrom ? options.checkpoint : options.input;
+  llvm::json::Value tokenizer = nullptr;
+  for (StringRef name : kTokenizerFiles) {
+    SmallString<256> path(source);
+    llvm::sys::path::append(path, name);
+    if (!llvm::sys::fs::exists(path))
+      continue;
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    if (!buffer)
+      return refuse(context, "cannot read " + path + ": " + buffer.getError().message());
+    if (llvm::Error error = writer.addFile(("tokenizer/" + name).str(), (*buffer)->getBuffer()))
+      return fail(std::move(error));
+    if (name == kTokenizerFiles[0])
+      tokenizer = llvm::json::Object{{"file", "tokenizer/tokenizer.json"}};
+  }
+
+  auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
+  auto target = module->getAttrOfType<DictionaryAttr>("adapt.target");
+  llvm::json::Object modelObject{{"kind", "language_model"}};
+  for (StringRef key :
+       {"family", "dtype", "vocab_size", "max_seq_len", "bos_token_ids", "eos_token_ids"})
+    modelObject[key] = get(model, key);
+  llvm::json::Object limits;
+  for (const auto &[key, value] : report.limits)
+    limits[key] = value;
+  limits["block_tokens"] = get(target, "block_tokens");
+  state->manifest = llvm::json::Object{
+      {"format", "adaptc-bundle"},
+      {"format_version", rt::kBundleFormatVersion},
+      {"producer", llvm::json::Object{{"version", getVersion()},
+                                      {"commit", getCommit()},
+                                      {"llvm", getLLVMVersion()}}},
+      {"name", get(model, "name")},
+      {"target", llvm::json::Object{{"name", get(target, "name")},
+                                    {"cpu", get(target, "cpu")},
+                                    {"features", get(target, "features")}}},
+      {"parallel", llvm::json::Object{{"tp", 1}, {"pp", 1}, {"dp", 1}, {"ep", 1}}},
+      {"model", std::move(modelObject)},
+      {"limits", std::move(limits)},
+      {"ranks", llvm::json::Array{llvm::json::Object{{"directory", kRank.drop_back()},
+                                                     {"program", "program.pb"},
+                                                     {"weights", "weights.pb"},
+                                                     {"kernels", "kernels.so"}}}}};
+  if (tokenizer.getAsObject())
+    state->manifest["tokenizer"] = std::move(tokenizer);
+  return Outcome::Done;
+}
+
+void Compiler::State::keepBytecode(Phase phase) {
+  std::string &bytes = bytecode[phase];
+  bytes.clear();
+  llvm::raw_string_ostream stream(bytes);
+  // Cannot fail without a version to downgrade to.
+  (void)writeBytecodeToFile(*module, stream);
+}
+
+Outcome Compiler::State::writeReports(const CompileOptions &, const Report &report) {
+  auto fail = [&](llvm::Error error) { return refuse(context, llvm::toString(std::move(error))); };
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::formatv("{0:2}", llvm::json::Value(report.toJson()))
+                                 << '\n';
+  if (llvm::Error error = bundle->addFile("report.json", text, BundleWriter::Hash::No))
+    return fail(std::move(error));
+  if (llvm::Error error = bundle->addFile("report.md", report.toMarkdown(), BundleWriter::Hash::No))
+    return fail(std::move(error));
+  if (llvm::Error error = bundle->finish(std::move(manifest)))
+    return fail(std::move(error));
+  bundle.reset();
+  return Outcome::Done;
+}

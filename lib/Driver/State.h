@@ -1,0 +1,39 @@
+// What a compilation holds between its phases.
+#pragma once
+
+#include "adapt/Bundle/BundleWriter.h"
+#include "adapt/CodeGen/CpuKernelGenerator.h"
+#include "adapt/Driver/Compiler.h"
+#include "adapt/Model/Model.h"
+#include "adapt/Target/Target.h"
+#include "mlir/IR/MLIRContext.h"
+#include "weights/Checkpoint.h"
+
+namespace adapt {
+
+struct Compiler::State {
+  State();
+
+  /// Target, generator, and the input as far as it is not the importer's business.
+  Outcome prepare(const CompileOptions &options);
+  /// The module as bytecode, for the bundle's ir/.
+  void keepBytecode(Phase phase);
+  /// The reports, after which the bundle gets its name.
+  Outcome writeReports(const CompileOptions &options, const Report &report);
+
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::optional<Target> target;
+  std::unique_ptr<CpuKernelGenerator> generator;
+  std::shared_ptr<weights::Checkpoint> checkpoint; ///< null: a config alone
+  std::optional<Model> model;                      ///< unset with compileFrom
+  std::map<Phase, std::string> bytecode;
+
+  std::optional<BundleWriter> bundle;
+  llvm::json::Object manifest;
+};
+
+/// Emits a status as an error without a place; returns Outcome::Refused.
+Outcome refuse(mlir::MLIRContext &context, const llvm::Twine &message);
+
+} // namespace adapt

@@ -1,0 +1,124 @@
+#include "adapt/Report/Report.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include <sys/resource.h>
+
+using namespace llvm;
+using namespace adapt;
+
+std::string adapt::formatBytes(uint64_t bytes) {
+  static constexpr const char *kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  double value = bytes;
+  unsigned unit = 0;
+  for (; value >= 1000 && unit + 1 < std::size(kUnits); ++unit)
+    value /= 1000;
+  return unit == 0 ? formatv("{0} B", bytes).str()
+                   : formatv("{0:f1} {1}", value, kUnits[unit]).str();
+}
+
+uint64_t adapt::getPeakResidentBytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024; // Linux counts KiB.
+}
+
+int64_t Report::getNumParameters() const {
+  int64_t sum = 0;
+  for (const auto &[part, count] : parameters)
+    sum += count;
+  return sum;
+}
+
+json::Object Report::toJson() const {
+  json::Object sizesObject, parametersObject, limitsObject;
+  for (const auto &[key, value] : sizes)
+    sizesObject[key] = value;
+  for (const auto &[key, value] : parameters)
+    parametersObject[key] = value;
+  for (const auto &[key, value] : limits)
+    limitsObject[key] = value;
+  json::Array mappingArray, kernelArray, phaseArray;
+  for (const Mapping &m : mapping)
+    mappingArray.push_back(json::Object{{"operation", m.operation},
+                                        {"implementation", m.implementation},
+                                        {"in_module", m.inModule},
+                                        {"in_step", m.inStep}});
+  for (const Kernel &k : kernels)
+    kernelArray.push_back(json::Object{
+        {"name", k.name}, {"variants", json::Array(k.variants)}, {"launches", k.launches}});
+  for (const Phase &p : phases)
+    phaseArray.push_back(json::Object{{"name", p.name},
+                                      {"seconds", p.seconds},
+                                      {"peak_bytes", static_cast<int64_t>(p.peakBytes)}});
+  return json::Object{{"name", name},
+                      {"family", family},
+                      {"target", target},
+                      {"dtype", dtype},
+                      {"sizes", std::move(sizesObject)},
+                      {"parameters", std::move(parametersObject)},
+                      {"parameters_total", getNumParameters()},
+                      {"mapping", std::move(mappingArray)},
+                      {"kernels", std::move(kernelArray)},
+                      {"memory", json::Object{{"resident_bytes", weightBytes},
+                                              {"dynamic_arena_bytes", arenaBytes},
+                                              {"state_bytes_per_token", stateBytesPerToken},
+                                              {"state_bytes_per_sequence", stateBytesPerSequence}}},
+                      {"limits", std::move(limitsObject)},
+                      {"phases", std::move(phaseArray)},
+                      {"notes", json::Array(notes)}};
+}
+
+namespace {
+void heading(raw_ostream &os, StringRef text, StringRef columns) {
+  os << "\n## " << text << "\n\n| " << columns << " |\n|";
+  for (size_t i = 0; i <= columns.count('|'); ++i)
+    os << " --- |";
+  os << '\n';
+}
+} // namespace
+
+std::string Report::toMarkdown() const {
+  std::string text;
+  raw_string_ostream os(text);
+  os << "# " << name << " on " << target << "\n\nFamily " << family << ", computed in " << dtype
+     << ".\n";
+  heading(os, "Structure", "size | value");
+  for (const auto &[key, value] : sizes)
+    os << "| " << key << " | " << value << " |\n";
+  heading(os, "Parameters", "part | number");
+  for (const auto &[key, value] : parameters)
+    os << "| " << key << " | " << value << " |\n";
+  os << "| in all | " << getNumParameters() << " |\n";
+  heading(os, "Operations", "operation | runs as | in the module | in a step");
+  for (const Mapping &m : mapping)
+    os << "| " << m.operation << " | " << m.implementation << " | " << m.inModule << " | "
+       << m.inStep << " |\n";
+  if (!kernels.empty()) {
+    heading(os, "Kernels", "kernel | launches in a step | variants");
+    for (const Kernel &k : kernels) {
+      os << "| " << k.name << " | " << k.launches << " | ";
+      interleave(k.variants, os, "; ");
+      os << " |\n";
+    }
+  }
+  heading(os, "Memory", "region | bytes");
+  os << "| resident (weights) | " << formatBytes(weightBytes) << " |\n";
+  os << "| dynamic: activations | " << formatBytes(arenaBytes) << " |\n";
+  os << "| dynamic: state of a token | " << formatBytes(stateBytesPerToken) << " |\n";
+  os << "| dynamic: state of a full sequence | " << formatBytes(stateBytesPerSequence) << " |\n";
+  heading(os, "Limits", "limit | value");
+  for (const auto &[key, value] : limits)
+    os << "| " << key << " | " << value << " |\n";
+  if (!phases.empty()) {
+    heading(os, "Phases", "phase | seconds | peak memory");
+    for (const Phase &p : phases)
+      os << "| " << p.name << formatv(" | {0:f3} | ", p.seconds) << formatBytes(p.peakBytes)
+         << " |\n";
+  }
+  os << "\n## Notes\n\n";
+  if (notes.empty())
+    os << "Nothing is padded, replicated, dropped or approximated.\n";
+  for (const std::string &note : notes)
+    os << "- " << note << '\n';
+  return text;
+}

@@ -1,0 +1,119 @@
+#include "Commands.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+#include <CLI/CLI.hpp>
+
+using namespace adapt;
+
+void adapt::addOptions(CLI::App &app, CommandOptions &options) {
+  CompileOptions &compile = options.compile;
+  auto addPhase = [&](const char *name, std::optional<Phase> &field, const char *help) {
+    app.add_option_function<std::string>(
+           name, [&field](const std::string &value) { field = parsePhase(value); }, help)
+        ->check(CLI::IsMember({"import", "simplify", "map", "fuse", "plan", "emit"}));
+  };
+  app.add_option("model", compile.input, "folder of the checkpoint (config.json, *.safetensors)");
+  app.add_option("-o,--output", compile.output, "the bundle; default: the model's name + .bundle");
+  app.add_option("--target", compile.target,
+                 "what to compile for: cpu, or cpu:NAME for another CPU")
+      ->capture_default_str();
+  app.add_option("--dtype", compile.dtype, "type of activations, weights and state")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
+      ->capture_default_str();
+  app.add_option("--max-num-tokens", compile.maxNumTokens, "most tokens in one step")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 24))
+      ->capture_default_str();
+  app.add_option("--max-batch-size", compile.maxBatchSize, "most sequences in one step")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
+      ->capture_default_str();
+  app.add_option("--max-seq-len", compile.maxSeqLen, "longest sequence; default: the model's")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 32));
+  app.add_option_function<std::string>(
+         "--weights",
+         [&compile](const std::string &mode) { compile.referenceWeights = mode == "reference"; },
+         "converted: stored as the kernels want them; reference: read from the checkpoint at load")
+      ->check(CLI::IsMember({"converted", "reference"}));
+  addPhase("--compile-to", compile.compileTo, "stop after this phase and print the IR");
+  addPhase("--compile-from", compile.compileFrom, "the input is the IR at the end of this phase");
+  app.add_option("--checkpoint", compile.checkpoint, "with --compile-from: where the weights are");
+  app.add_option("--dump-phases", compile.dumpPhases, "write each phase's IR into this folder");
+  app.add_option("--family-dir", compile.familyDirectories, "folder of model families");
+  app.add_option("--target-dir", compile.targetDirectories, "folder of targets");
+  app.add_option("--kernel-cache", compile.kernelCache, "folder of compiled kernels");
+  app.add_flag("!--no-kernel-cache", compile.useKernelCache, "compile every kernel anew");
+  app.add_option("--threads", compile.threads, "default: as many as there are cores");
+  app.add_flag("--json", options.json, "for machines, on stdout");
+}
+
+namespace {
+int finish(Outcome outcome, const CommandOptions &options, const Compiler &compiler) {
+  if (outcome == Outcome::Done && options.json)
+    llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(compiler.getReport().toJson()))
+                 << '\n';
+  return static_cast<int>(outcome);
+}
+} // namespace
+
+int adapt::runCompile(CommandOptions &options) {
+  CompileOptions &compile = options.compile;
+  bool isWritten = !compile.compileTo || *compile.compileTo == Phase::Emit;
+  compile.showProgress = isWritten && llvm::sys::Process::StandardErrIsDisplayed();
+  Compiler compiler(compile);
+  Outcome outcome = compiler.run();
+  if (outcome == Outcome::Done && !isWritten) {
+    compiler.getModule().print(llvm::outs());
+    return 0;
+  }
+  if (outcome == Outcome::Done)
+    llvm::errs() << "wrote " << compiler.getOutput() << " ("
+                 << formatBytes(compiler.getReport().weightBytes) << " of weights, "
+                 << compiler.getReport().kernels.size() << " kernels)\n";
+  return finish(outcome, options, compiler);
+}
+
+int adapt::runPlan(CommandOptions &options) {
+  Compiler compiler(options.compile);
+  Outcome outcome = compiler.plan();
+  if (outcome != Outcome::Done || options.json)
+    return finish(outcome, options, compiler);
+  const Report &report = compiler.getReport();
+  llvm::raw_ostream &os = llvm::outs();
+  auto row = [&](llvm::StringRef name, int64_t bytes) {
+    os << llvm::formatv("  {0,-44}{1,12}  ({2} bytes)\n", name, formatBytes(bytes), bytes);
+  };
+  os << report.name << " on " << report.target << ", " << report.dtype << ", "
+     << report.getNumParameters() << " parameters\n";
+  for (const auto &[limit, value] : report.limits)
+    os << llvm::formatv("  {0,-44}{1,12}\n", limit, value);
+  os << "bytes on rank 0\n";
+  row("resident: weights", report.weightBytes);
+  row("dynamic: activations", report.arenaBytes);
+  row("dynamic: state of a token", report.stateBytesPerToken);
+  row("dynamic: state of a sequence of max_seq_len", report.stateBytesPerSequence);
+  for (const std::string &note : report.notes)
+    os << "note: " << note << '\n';
+  return 0;
+}
+
+int adapt::runInspect(CommandOptions &options) {
+  options.compile.compileTo = Phase::Map;
+  Compiler compiler(options.compile);
+  Outcome outcome = compiler.run();
+  if (outcome != Outcome::Done || options.json)
+    return finish(outcome, options, compiler);
+  const Report &report = compiler.getReport();
+  llvm::raw_ostream &os = llvm::outs();
+  os << report.name << ": family " << report.family << ", " << report.dtype << '\n';
+  for (const auto &[size, value] : report.sizes)
+    os << llvm::formatv("  {0,-30}{1,20}\n", size, value);
+  os << "parameters\n";
+  for (const auto &[part, count] : report.parameters)
+    os << llvm::formatv("  {0,-30}{1,20}\n", part, count);
+  os << llvm::formatv("  {0,-30}{1,20}\n", "in all", report.getNumParameters());
+  os << "operations on " << report.target
+     << llvm::formatv("{0,25}{1,12}\n", "runs as", "in a step");
+  for (const Report::Mapping &row : report.mapping)
+    os << llvm::formatv("  {0,-30}{1,12}{2,12}\n", row.operation, row.implementation, row.inStep);
+  return 0;
+}
