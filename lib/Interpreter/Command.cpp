@@ -150,6 +150,9 @@ FailureOr<std::vector<Result>> Run::runRandomTokens() {
 }
 
 FailureOr<Value> Run::makeArgument(Operation *op, Type type, unsigned index) {
+  if (!isa<PagedType, RankedTensorType>(type))
+    return op->emitError("argument ")
+           << index << " has type " << type << ", which is neither a tensor nor a state";
   if (isa<PagedType>(type)) {
     constexpr int64_t kBlocks = 4;
     FailureOr<State> state = interpreter.makeState(op, type, kBlocks);

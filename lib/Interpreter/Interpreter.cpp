@@ -230,6 +230,9 @@ LogicalResult bindSymbols(Operation *op, TypeRange types, ArrayRef<Value> argume
   if (types.size() != arguments.size())
     return op->emitOpError("takes ") << types.size() << " arguments, not " << arguments.size();
   for (auto [i, type, value] : llvm::enumerate(types, arguments)) {
+    if (!isa<PagedType, RankedTensorType>(type))
+      return op->emitOpError("argument ")
+             << i << " has type " << type << ", which is neither a tensor nor a state";
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || value.isState()) {
       if (bool(tensor) == value.isState())
