@@ -54,6 +54,17 @@ def run_logits(bundle, rows, *options, dtype=np.int64):
     return [row[:length] for row, length in zip(logits, lengths)]
 
 
+def run_greedy(bundle, rows, count, *options):
+    """`count` greedy tokens after each row, i64 [rows, count], as one ragged batch with a cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        ids, out = pathlib.Path(folder, "ids.npy"), pathlib.Path(folder, "tokens.npy")
+        np.save(ids, pad(rows))
+        lengths = ",".join(str(len(row)) for row in rows)
+        tool("adapt-run", bundle, "--tokens", ids, "--lengths", lengths, "--generate", count,
+             "--output-tokens", out, *options)
+        return np.load(out)
+
+
 def error(actual, reference):
     """max|a-b| / max|ref|; infinite where anything is not finite."""
     actual, reference = np.concatenate(actual), np.concatenate(reference)

@@ -11,7 +11,7 @@ import unittest
 
 import numpy as np
 
-from support import DATA, ROOT, TestCase, compile_bundle, run_logits, tool
+from support import DATA, ROOT, TestCase, compile_bundle, run_greedy, run_logits, tool
 
 CHECKPOINT = pathlib.Path(os.environ.get("ADAPT_SMOLLM2", ROOT / "SmolLM2-135M"))
 
@@ -57,12 +57,17 @@ class SmolLM2Float32(SmolLM2, TestCase):
         largest = float(np.abs(logits).max())
         self.assertLess(abs(largest / case["largest_logit"] - 1), 1e-4, case["prompt"])
 
+    def test_greedy(self):
+        prompts = [case["prompt_ids"] for case in self.cases]
+        expected = [case["greedy_ids"] for case in self.cases]
+        self.assertEqual(run_greedy(self.bundle, prompts, 64).tolist(), expected)
+
     def test_text(self):
-        """The text up to the end token, where there is one within 64 tokens, as adapt-run writes it."""
+        """What adapt-run writes: the text up to the end token, if there is one within 64 tokens."""
         for case in self.cases:
             expected = case["greedy_text"].split("<|im_end|>")[0]
             done = tool("adapt-run", self.bundle, "--prompt", case["prompt"], "--max-tokens", 64)
-            self.assertIn(expected, done.stdout.decode(), case["prompt"])
+            self.assertEqual(done.stdout.decode().rstrip("\n"), expected.rstrip("\n"), case["prompt"])
 
 
 class SmolLM2BFloat16(SmolLM2, TestCase):

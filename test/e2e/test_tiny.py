@@ -4,7 +4,7 @@ import unittest
 
 import numpy as np
 
-from support import DATA, TestCase, compile_bundle, run_logits
+from support import DATA, TestCase, compile_bundle, run_greedy, run_logits
 
 TOLERANCE = 1e-4        # against another program
 CHUNK_TOLERANCE = 1e-5  # against ourselves, the sums taken in another order
@@ -51,22 +51,30 @@ class TinyModel:
         for chunk in (1, 4, 5, 11):
             self.assertClose(run_logits(self.bundle, rows, "--chunk", chunk), expected, TOLERANCE, chunk)
 
-    def check_greedy(self, rows, logits, starts):
-        for row, found, start in zip(rows, logits, starts, strict=True):
-            self.assertEqual(found[start - 1:-1].argmax(-1).tolist(), row[start:].tolist())
-
     def test_greedy(self):
-        """Each greedy token is the best after those before it: together, and then token by token."""
         start = self.ids.shape[1]
-        self.check_greedy(self.greedy, run_logits(self.bundle, self.greedy), [start] * 2)
-        self.check_greedy(self.greedy, run_logits(self.bundle, self.greedy, "--chunk", 1), [start] * 2)
+        for options in ((), ("--chunk", 3), ("--threads", 1)):
+            found = run_greedy(self.bundle, self.ids, self.greedy.shape[1] - start, *options)
+            self.assertEqual(found.tolist(), self.greedy[:, start:].tolist(), options)
 
-    def test_greedy_alone_and_ragged(self):
+    def test_greedy_alone(self):
         start = self.ids.shape[1]
         for row in self.greedy:
-            self.check_greedy([row], run_logits(self.bundle, [row]), [start])
-        rows = [self.greedy[0], self.greedy[1][:20], self.greedy[1], self.greedy[0][:18]]
-        self.check_greedy(rows, run_logits(self.bundle, rows, "--chunk", 1), [start] * 4)
+            found = run_greedy(self.bundle, [row[:start]], len(row) - start)
+            self.assertEqual(found[0].tolist(), row[start:].tolist())
+
+    def test_greedy_ragged(self):
+        """Prompts that end at different tokens of the same text go on as it does."""
+        starts = [16, 20, 17, 22, 16, 19]
+        rows = [self.greedy[i % 2][:start] for i, start in enumerate(starts)]
+        expected = [self.greedy[i % 2][start:start + 2].tolist() for i, start in enumerate(starts)]
+        for options in ((), ("--chunk", 1), ("--chunk", 7)):
+            self.assertEqual(run_greedy(self.bundle, rows, 2, *options).tolist(), expected, options)
+
+    def test_greedy_by_logits_of_every_position(self):
+        start = self.ids.shape[1]
+        for row, logits in zip(self.greedy, run_logits(self.bundle, self.greedy), strict=True):
+            self.assertEqual(logits[start - 1:-1].argmax(-1).tolist(), row[start:].tolist())
 
     def test_chunks_of_any_size(self):
         whole = run_logits(self.bundle, self.greedy)
@@ -86,6 +94,11 @@ class TinyModel:
             for threads in (2, 3, 7):
                 self.assertSameBits(run_logits(self.bundle, self.ragged, "--threads", threads, *options), one,
                                     f"--threads {threads} {options}")
+
+    def test_memory_that_no_kernel_may_read_is_not_read(self):
+        for options in ((), ("--chunk", 1), ("--chunk", 5)):
+            self.assertSameBits(run_logits(self.bundle, self.ragged, "--poison", *options),
+                                run_logits(self.bundle, self.ragged, *options), options)
 
     def test_same_bytes_when_built_again(self):
         again = compile_bundle(DATA / self.model, self.folder / "again.bundle")
