@@ -2,8 +2,6 @@
 #include "text/Regex.h"
 #include "text/Utf8.h"
 
-#include <algorithm>
-
 namespace adapt::rt {
 namespace {
 
@@ -121,7 +119,7 @@ void AddedTokenMatcher::split(std::string_view text, bool parseSpecial,
         (endsWithWord(text.substr(0, begin)) || startsWithWord(text.substr(end))))
       continue;
     if (token.lstrip)
-      begin = std::max(withoutTrailingSpace(text.substr(0, begin)), done);
+      begin = withoutTrailingSpace(text.substr(0, begin)); // perhaps before `done`: no text between
     if (token.rstrip)
       end += leadingSpace(text.substr(end));
     if (done < begin)

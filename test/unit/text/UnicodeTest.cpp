@@ -170,4 +170,18 @@ TEST(NormalizerTest, Nfc) {
     EXPECT_EQ(*normalizeNfc(text), expected);
 }
 
+// UAX #15: marks are sorted by class, and those of one class keep their order, in long runs too.
+TEST(NormalizerTest, KeepsTheOrderWithinAClass) {
+  const char *above[] = {"\u0308", "\u0301", "\u0307", "\u0300"}; // class 230
+  const char *below[] = {"\u0331", "\u0316", "\u0320"};           // class 220
+  std::string text = "q", first, second;
+  for (int i = 0; i < 500; ++i) {
+    text += above[i % 4];
+    text += below[i % 3];
+    first += below[i % 3];
+    second += above[i % 4];
+  }
+  EXPECT_EQ(*normalizeNfc(text), "q" + first + second);
+}
+
 } // namespace
