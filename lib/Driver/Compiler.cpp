@@ -136,7 +136,8 @@ Outcome Compiler::runPhase(Phase phase) {
   if (phase == Phase::Import || phase == Phase::Fuse)
     state->keepBytecode(phase);
   if (phase == Phase::Map || phase == Phase::Plan)
-    describe();
+    if (Outcome outcome = describe(); outcome != Outcome::Done)
+      return outcome;
   if (phase == Phase::Plan)
     if (Outcome outcome = checkMemory(); outcome != Outcome::Done)
       return outcome;

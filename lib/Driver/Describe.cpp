@@ -33,6 +33,37 @@ std::vector<Report::Mapping> countOperations(ModuleOp module) {
   return mapping;
 }
 
+// The costs of all operations for a step of `tokens` tokens of one sequence, of which one gives
+// logits. On failure an error named each operation that has no cost.
+FailureOr<Report::StepCost> addCosts(ModuleOp module, const llvm::Twine &step, int64_t tokens) {
+  Report::StepCost sum{step.str(), 0, 0, 0};
+  auto evaluate = [&](AffineExpr expr) {
+    auto value = evaluateSize(
+        expr, [&](StringRef symbol) { return std::optional<int64_t>(symbol == "T" ? tokens : 1); });
+    return value.value_or(0);
+  };
+  bool isComplete = true;
+  forEachInstance(module, [&](func::FuncOp function, DictionaryAttr) {
+    for (Operation &op : function.getBody().front()) {
+      if (!isComputing(&op))
+        continue;
+      auto costed = dyn_cast<CostOpInterface>(op);
+      if (!costed) {
+        op.emitOpError("has no cost");
+        isComplete = false;
+        continue;
+      }
+      Cost cost = costed.getCost();
+      sum.flops += evaluate(cost.flops);
+      sum.bytesRead += evaluate(cost.bytesRead);
+      sum.bytesWritten += evaluate(cost.bytesWritten);
+    }
+  });
+  if (!isComplete)
+    return failure();
+  return sum;
+}
+
 std::string describeVariant(program::VariantOp variant) {
   std::string text = variant.getSymbol().str();
   llvm::raw_string_ostream os(text);
@@ -69,7 +100,7 @@ void describeProgram(program::ModuleOp program, Report &report) {
 }
 } // namespace
 
-void Compiler::describe() {
+Outcome Compiler::describe() {
   ModuleOp module = getModule();
   if (auto programs = module.getOps<program::ModuleOp>(); !programs.empty()) {
     describeProgram(*programs.begin(), report);
@@ -77,10 +108,18 @@ void Compiler::describe() {
       report.weightBytes = memory->weights;
   } else {
     report.mapping = countOperations(module);
+    report.costs.clear();
+    for (int64_t tokens : {int64_t(1), options.maxNumTokens}) {
+      auto cost =
+          addCosts(module, llvm::Twine(tokens) + (tokens == 1 ? " token" : " tokens"), tokens);
+      if (failed(cost))
+        return Outcome::Fault;
+      report.costs.push_back(*cost);
+    }
   }
   report.target = options.target;
   if (!state->model)
-    return;
+    return Outcome::Done;
   const Model &model = *state->model;
   report.name = model.name;
   report.family = model.family;
@@ -99,6 +138,7 @@ void Compiler::describe() {
   if (options.referenceWeights)
     report.notes.push_back("weights are recipes into the original files: they are read, cast and "
                            "packed each time the bundle is loaded");
+  return Outcome::Done;
 }
 
 Outcome Compiler::checkMemory() {

@@ -43,6 +43,12 @@ json::Object Report::toJson() const {
                                         {"implementation", m.implementation},
                                         {"in_module", m.inModule},
                                         {"in_step", m.inStep}});
+  json::Array costArray;
+  for (const StepCost &c : costs)
+    costArray.push_back(json::Object{{"step", c.step},
+                                     {"flops", c.flops},
+                                     {"bytes_read", c.bytesRead},
+                                     {"bytes_written", c.bytesWritten}});
   for (const Kernel &k : kernels)
     kernelArray.push_back(json::Object{
         {"name", k.name}, {"variants", json::Array(k.variants)}, {"launches", k.launches}});
@@ -58,6 +64,7 @@ json::Object Report::toJson() const {
                       {"parameters", std::move(parametersObject)},
                       {"parameters_total", getNumParameters()},
                       {"mapping", std::move(mappingArray)},
+                      {"costs", std::move(costArray)},
                       {"kernels", std::move(kernelArray)},
                       {"memory", json::Object{{"resident_bytes", weightBytes},
                                               {"dynamic_arena_bytes", arenaBytes},
@@ -93,6 +100,11 @@ std::string Report::toMarkdown() const {
   for (const Mapping &m : mapping)
     os << "| " << m.operation << " | " << m.implementation << " | " << m.inModule << " | "
        << m.inStep << " |\n";
+  heading(os, "Cost of a step", "step | operations | bytes read | bytes written");
+  for (const StepCost &c : costs)
+    os << "| " << c.step << " | " << c.flops << " | " << formatBytes(c.bytesRead) << " | "
+       << formatBytes(c.bytesWritten) << " |\n";
+  os << "\nBefore fusion, and without the traffic of state.\n";
   if (!kernels.empty()) {
     heading(os, "Kernels", "kernel | launches in a step | variants");
     for (const Kernel &k : kernels) {

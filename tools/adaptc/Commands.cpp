@@ -91,6 +91,10 @@ int adapt::runPlan(CommandOptions &options) {
   row("dynamic: activations", report.arenaBytes);
   row("dynamic: state of a token", report.stateBytesPerToken);
   row("dynamic: state of a sequence of max_seq_len", report.stateBytesPerSequence);
+  for (const Report::StepCost &cost : report.costs)
+    os << "a step of " << cost.step << ": " << cost.flops << " operations, "
+       << formatBytes(cost.bytesRead) << " read and " << formatBytes(cost.bytesWritten)
+       << " written before fusion, state not counted\n";
   for (const std::string &note : report.notes)
     os << "note: " << note << '\n';
   return 0;

@@ -65,7 +65,8 @@ private:
   Outcome runPhase(Phase phase);
   Outcome import();
   Outcome emit();
-  void describe();
+  /// Fills the report from the module.
+  Outcome describe();
   /// Refuses what the target's memory cannot hold.
   Outcome checkMemory();
   bool isWritten() const { return options.compileTo.value_or(Phase::Emit) == Phase::Emit; }

@@ -22,6 +22,11 @@ struct Report {
     int64_t inModule;           ///< operations in the module
     int64_t inStep;             ///< executed in one step: layers counted
   };
+  /// What a step costs by the operations' own account; the traffic of state is not in it.
+  struct StepCost {
+    std::string step; ///< "decode of 1 token"
+    int64_t flops, bytesRead, bytesWritten;
+  };
   struct Kernel {
     std::string name;
     std::vector<std::string> variants; ///< "decode when s0 from 1 to 1"
@@ -32,6 +37,7 @@ struct Report {
   std::vector<std::pair<std::string, int64_t>> sizes; ///< ("layers", 30), ("hidden_size", 576), …
   std::map<std::string, int64_t> parameters;          ///< by part
   std::vector<Mapping> mapping;
+  std::vector<StepCost> costs;
   std::vector<Kernel> kernels;
 
   int64_t weightBytes = 0; ///< resident, as stored
