@@ -28,7 +28,7 @@ absl::StatusOr<Tokenizer> Tokenizer::fromJson(std::string_view json) {
 }
 
 absl::StatusOr<Tokenizer> Tokenizer::fromFile(const std::string &path) {
-  constexpr std::streamoff kMaxBytes = std::streamoff{512} << 20;
+  constexpr std::streamoff kMaxBytes = std::streamoff{128} << 20;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file)
     return absl::NotFoundError(fmt::format("{}: cannot be opened", path));

@@ -4,8 +4,12 @@
 // pre-tokenizers ByteLevel, Digits, Split and Sequence of these, with ByteLevel last; normalisers
 // NFC and Sequence of it; added tokens with all their flags; post-processors ByteLevel,
 // TemplateProcessing (single) and Sequence of these; decoder ByteLevel. Whatever else a file asks
-// for is refused by name, all items at once. Ids are those of the Python package `tokenizers`
-// (0.23).
+// for is refused by name, all items at once.
+//
+// Ids are those of the Python package `tokenizers` (0.23), but for two things. Characters that are
+// newer than the Unicode version of a library, here or there (14 in PCRE2 10.42, 15 in utf8proc
+// 2.8), may fall into other words, and marks newer than the package's own tables keep their order
+// there where NFC moves them. And see EncodeOptions::parseSpecialTokens.
 #pragma once
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -24,7 +28,8 @@ struct EncodeOptions {
   /// Adds what the post-processor's template adds, such as a beginning-of-sequence token.
   bool addSpecialTokens = true;
   /// False: for text from users. The text of special tokens stays text, and no token marked special
-  /// comes out of it, except one that is the vocabulary's only way to write a byte.
+  /// comes out of it, except one that is the vocabulary's only way to write a byte. (The package's
+  /// encode_special_tokens lets special tokens out that are ordinary words of the vocabulary too.)
   bool parseSpecialTokens = true;
 };
 
@@ -38,7 +43,7 @@ struct Encoded {
 /// Immutable; all functions may be called from several threads at once.
 class Tokenizer {
 public:
-  /// Errors: NotFound or InvalidArgument with the path; files over 512 MiB.
+  /// Errors: NotFound or InvalidArgument with the path; files over 128 MiB.
   static absl::StatusOr<Tokenizer> fromFile(const std::string &path);
   /// Errors (InvalidArgument): what is not supported or wrong, all at once.
   static absl::StatusOr<Tokenizer> fromJson(std::string_view json);

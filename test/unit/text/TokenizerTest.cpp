@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <thread>
 
 using namespace adapt::rt;
@@ -98,11 +99,13 @@ TEST(TokenizerTest, VariantsEqualTokenizersPackage) {
 }
 
 TEST(TokenizerTest, SmolLM2EqualsTokenizersPackage) {
-  const char *directory = std::getenv("ADAPT_SMOLLM2_DIR");
-  if (!directory)
-    GTEST_SKIP() << "ADAPT_SMOLLM2_DIR, the checkpoint's directory, is not set";
+  const char *directory = std::getenv("ADAPT_SMOLLM2");
+  std::string path = std::string(directory ? directory : "") + "/tokenizer.json";
+  if (!directory || !std::ifstream(path))
+    GTEST_SKIP() << "ADAPT_SMOLLM2 does not name the directory of a checkpoint (it has no " << path
+                 << "); scripts/make_smollm2.py makes it";
   auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<Tokenizer> tok = Tokenizer::fromFile(std::string(directory) + "/tokenizer.json");
+  absl::StatusOr<Tokenizer> tok = Tokenizer::fromFile(path);
   double ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   ASSERT_TRUE(tok.ok()) << tok.status();
@@ -200,13 +203,12 @@ TEST(TokenizerTest, LongRunsTakeNoQuadraticTime) {
                                                                                  open(1 << 20, '<');
   for (int i = 0; i < (1 << 18); ++i)
     marks += "\u0301\u0316";
-  auto start = std::chrono::steady_clock::now();
+  std::clock_t start = std::clock(); // of this process: others may be busy
   for (const std::string *text : {&letters, &spaces, &digits, &marks, &open}) {
     EXPECT_EQ(*gpt2.decode(encode(gpt2, *text)), *text);
     EXPECT_FALSE(encode(qwen2, *text).empty());
   }
-  auto elapsed = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(std::chrono::duration<double>(elapsed).count(), 60);
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 60);
 }
 
 TEST(TokenizerTest, ManyThreadsGetTheSameIds) {
