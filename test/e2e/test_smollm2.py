@@ -54,8 +54,9 @@ class SmolLM2Float32(SmolLM2, TestCase):
         """The 64 greedy tokens, each the best after those before it."""
         found = logits.argmax(-1)[len(case["prompt_ids"]) - 1:-1]
         self.assertEqual(found.tolist(), case["greedy_ids"], case["prompt"])
-        largest = float(np.abs(logits).max())
-        self.assertLess(abs(largest / case["largest_logit"] - 1), 1e-4, case["prompt"])
+        second, best = np.partition(logits, -2, axis=-1)[:, -2:].T
+        self.assertLess(np.abs(best - second - case["margin"]).max(), 1e-3, case["prompt"])
+        self.assertLess(abs(np.abs(logits).max() / case["largest_logit"] - 1), 1e-4, case["prompt"])
 
     def test_greedy(self):
         prompts = [case["prompt_ids"] for case in self.cases]
@@ -80,6 +81,8 @@ class SmolLM2BFloat16(SmolLM2, TestCase):
         found, expected = logits.argmax(-1), np.array(case["argmax"])
         wrong = np.flatnonzero(clear & (found != expected))
         self.assertEqual(wrong.tolist(), [], f"{case['prompt']!r}: {found[wrong]}, not {expected[wrong]}")
+        # That judges a position in four; of all of them it should still be most.
+        self.assertGreater((found == expected).mean(), 0.9, case["prompt"])
 
     def test_quickstart(self):
         done = tool("adapt-run", self.bundle, "--prompt", "The capital of France is", "--max-tokens", 32)
