@@ -41,8 +41,4 @@ mlir::FailureOr<LoadedModel> loadModel(mlir::MLIRContext *context, const ImportO
 mlir::OwningOpRef<mlir::ModuleOp> importCheckpoint(mlir::MLIRContext *context,
                                                    const ImportOptions &options);
 
-/// Prints what a checkpoint is, from its headers: family, sizes, parameters by part, kinds of
-/// layers, bytes of state a token.
-void printModel(llvm::raw_ostream &os, const LoadedModel &loaded);
-
 } // namespace adapt

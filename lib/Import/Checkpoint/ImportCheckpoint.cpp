@@ -3,9 +3,7 @@
 #include "adapt/Model/Family.h"
 #include "mlir/IR/Builders.h"
 #include "weights/Checkpoint.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include <cstring>
 
@@ -135,54 +133,6 @@ OwningOpRef<ModuleOp> importCheckpoint(MLIRContext *context, const ImportOptions
   if (failed(loaded))
     return nullptr;
   return buildModel(context, loaded->model);
-}
-
-//===----------------------------------------------------------------------===//
-// inspect
-//===----------------------------------------------------------------------===//
-
-void printModel(llvm::raw_ostream &os, const LoadedModel &loaded) {
-  const Model &model = loaded.model;
-  auto line = [&](StringRef what, const llvm::Twine &value) {
-    os << llvm::left_justify(what, 20) << value << "\n";
-  };
-  line("model", model.name);
-  line("family", model.family);
-  StringRef dtype = model.dtype.isF32() ? "float32" : model.dtype.isBF16() ? "bfloat16" : "float16";
-  line("dtype", dtype + " (" + model.dtypeOrigin + ")");
-  line("layers", llvm::Twine(model.layers.size()));
-  for (const LayerKind &kind : model.layerKinds) {
-    std::string blocks;
-    for (const std::unique_ptr<Block> &block : kind.blocks)
-      blocks += (blocks.empty() ? "" : ", ") + block->kind;
-    line("  " + kind.name, llvm::Twine(kind.layers.size()) +
-                               (kind.layers.size() == 1 ? " layer: " : " layers: ") + blocks);
-  }
-  line("hidden size", llvm::Twine(model.hiddenSize));
-  for (const auto &[name, value] : model.sizes)
-    line(name, llvm::Twine(value));
-  line("vocabulary", llvm::Twine(model.vocabSize));
-  line("longest sequence", llvm::Twine(model.maxSeqLen));
-  std::map<std::string, int64_t> parts = model.countParameters();
-  int64_t total = 0;
-  for (const auto &[part, count] : parts)
-    total += count;
-  line("parameters", llvm::Twine(total));
-  for (const auto &[part, count] : parts)
-    line("  " + part, llvm::Twine(count));
-  if (model.isHeadTied)
-    line("  head", "is the embedding");
-  line("state a token", llvm::Twine(model.getStateBytesPerToken()) + " bytes");
-  if (loaded.checkpoint) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < loaded.checkpoint->numFiles(); ++i)
-      bytes += loaded.checkpoint->file(i).stamp().bytes;
-    line("weight files", llvm::Twine(loaded.checkpoint->numFiles()) + " with " +
-                             llvm::Twine(loaded.checkpoint->size()) + " tensors, " +
-                             llvm::Twine(bytes) + " bytes");
-  } else {
-    line("weight files", "none");
-  }
 }
 
 } // namespace adapt
