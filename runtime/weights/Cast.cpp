@@ -53,11 +53,10 @@ template <typename Integer, typename Float> Integer saturate(Float value) {
 
 /// An integer as f64 that can be rounded once more.
 template <typename Integer> double wide(Integer value) {
-  bool negative = value < 0;
-  uint64_t bits = uint64_t(int64_t(value));
-  if constexpr (std::is_unsigned_v<Integer>)
-    bits = value;
-  return integerToF64RoundToOdd(negative ? 0 - bits : bits, negative);
+  if constexpr (std::is_signed_v<Integer>)
+    return integerToF64RoundToOdd(value < 0 ? 0 - uint64_t(value) : uint64_t(value), value < 0);
+  else
+    return integerToF64RoundToOdd(uint64_t(value), false);
 }
 
 template <ElementType To, typename Value> typename Element<To>::Storage convert(Value value) {

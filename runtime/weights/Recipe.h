@@ -13,12 +13,12 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "weights/Bindings.h"
 #include "weights/Sources.h"
 
 #include "recipe.pb.h"
 
 #include <functional>
-#include <map>
 #include <memory>
 
 namespace adapt::weights {
@@ -42,31 +42,6 @@ std::vector<int64_t> physicalShape(const schema::TensorType &type);
 
 /// Bytes in memory, the padding of a packed layout included. Errors: as checkType.
 absl::StatusOr<uint64_t> storedBytes(const schema::TensorType &type);
-
-//===----------------------------------------------------------------------===//
-// Bindings
-//===----------------------------------------------------------------------===//
-
-using IntegerMap = std::map<std::string, int64_t, std::less<>>;
-
-struct Bindings {
-  IntegerMap indices; // fill `{index}` placeholders of names; also seen by expressions
-  IntegerMap symbols; // seen by expressions: mesh coordinates
-};
-
-/// The names in braces, in order, without repetition. Errors: unbalanced or empty braces.
-absl::StatusOr<std::vector<std::string>> placeholders(std::string_view pattern);
-
-enum class Unused { Refuse, Allow };
-
-/// "model.layers.{layer}.x" with {layer: 7} is "model.layers.7.x". Errors: a placeholder without a
-/// value; with Unused::Refuse also a value without a placeholder (two instances would have one
-/// name).
-absl::StatusOr<std::string> instantiate(std::string_view pattern, const IntegerMap &indices,
-                                        Unused unused = Unused::Refuse);
-
-/// Errors: an unknown symbol, overflow, division by zero.
-absl::StatusOr<int64_t> evaluateExpr(const schema::Expr &expr, const Bindings &bindings);
 
 //===----------------------------------------------------------------------===//
 // Evaluation
