@@ -26,20 +26,31 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-/// Sums memory in one stream with vectors of W bytes; `data` is 64-byte aligned.
-template <int W>
+// Vectors of 16, 32 and 64 bytes; in structs, since g++ drops the attributes of template arguments.
+struct Wide16 {
+  typedef uint64_t Vector __attribute__((vector_size(16), may_alias));
+};
+struct Wide32 {
+  typedef uint64_t Vector __attribute__((vector_size(32), may_alias));
+};
+struct Wide64 {
+  typedef uint64_t Vector __attribute__((vector_size(64), may_alias));
+};
+
+/// Sums memory in one stream; `data` is 64-byte aligned.
+template <typename Wide>
 inline __attribute__((always_inline)) uint64_t sum(const char *data, size_t bytes) {
-  typedef uint64_t Vector __attribute__((vector_size(W), may_alias));
-  constexpr size_t kStride = 8 * W;
+  using Vector = typename Wide::Vector;
+  constexpr size_t kStride = 8 * sizeof(Vector);
   Vector sums[8] = {};
   size_t at = 0;
   for (; at + kStride <= bytes; at += kStride)
-    for (int i = 0; i < 8; ++i)
-      sums[i] += *reinterpret_cast<const Vector *>(data + at + i * W);
+    for (size_t i = 0; i < 8; ++i)
+      sums[i] += *reinterpret_cast<const Vector *>(data + at + i * sizeof(Vector));
   uint64_t total = 0;
-  for (int i = 0; i < 8; ++i)
-    for (size_t j = 0; j < W / 8; ++j)
-      total += sums[i][j];
+  for (const Vector &each : sums)
+    for (size_t j = 0; j < sizeof(Vector) / 8; ++j)
+      total += each[j];
   for (; at < bytes; ++at)
     total += static_cast<unsigned char>(data[at]);
   return total;
@@ -47,10 +58,10 @@ inline __attribute__((always_inline)) uint64_t sum(const char *data, size_t byte
 
 #if defined(__x86_64__)
 __attribute__((target("avx512f"), noinline)) uint64_t sum512(const char *data, size_t bytes) {
-  return sum<64>(data, bytes);
+  return sum<Wide64>(data, bytes);
 }
 __attribute__((target("avx2"), noinline)) uint64_t sum256(const char *data, size_t bytes) {
-  return sum<32>(data, bytes);
+  return sum<Wide32>(data, bytes);
 }
 #endif
 
@@ -61,7 +72,7 @@ uint64_t sumBest(const char *data, size_t bytes) {
   if (__builtin_cpu_supports("avx2"))
     return sum256(data, bytes);
 #endif
-  return sum<16>(data, bytes);
+  return sum<Wide16>(data, bytes);
 }
 
 class Bench {
@@ -69,7 +80,6 @@ public:
   Bench(LanguageModel &model, const RunOptions &options) : model(model), options(options) {
     for (const Region &region : model.params())
       weightBytes += region.bytes;
-    std::sort(order.begin(), order.end());
   }
 
   /// Seconds for all weights to be read once, each thread reading one contiguous share.
@@ -143,7 +153,6 @@ private:
 
   LanguageModel &model;
   const RunOptions &options;
-  std::vector<size_t> order;
   std::atomic<uint64_t> sink{0};
 };
 
