@@ -108,6 +108,8 @@ func::FuncOp KernelBuilder::createFunction(StringRef suffix, ArrayRef<Type> argu
   auto function = func::FuncOp::create(builder, loc, symbol + "." + suffix.str(),
                                        builder.getFunctionType(argumentTypes, {}));
   function.setPrivate();
+  function->setAttr("llvm.linkage",
+                    LLVM::LinkageAttr::get(builder.getContext(), LLVM::Linkage::Internal));
   for (auto [index, type] : llvm::enumerate(argumentTypes))
     if (isa<LLVM::LLVMPointerType>(type))
       function.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());

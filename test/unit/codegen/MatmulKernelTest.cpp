@@ -15,6 +15,8 @@ struct Case {
   bool residual = false;
 };
 
+void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
+
 std::string print(const testing::TestParamInfo<Case> &info) { return info.param.name; }
 
 class Matmul : public testing::TestWithParam<Case> {};

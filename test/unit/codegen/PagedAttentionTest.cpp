@@ -18,6 +18,8 @@ struct Case {
   std::string features = "";
 };
 
+void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
+
 /// Sequences with their contents, to be fed to the kernels in steps.
 class Session {
 public:
