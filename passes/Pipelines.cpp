@@ -3,12 +3,15 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Fuse/Passes.h"
+#include "passes/Import/Passes.h"
 #include "passes/Map/Passes.h"
 #include "passes/Plan/Passes.h"
 #include "passes/Simplify/Passes.h"
 
 using namespace mlir;
 using namespace adapt;
+
+void adapt::buildImportPipeline(OpPassManager &manager) { manager.addPass(createVerifyImport()); }
 
 void adapt::buildSimplifyPipeline(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
@@ -43,10 +46,12 @@ void adapt::buildPlanPipeline(OpPassManager &manager, KernelGenerator *generator
 }
 
 void adapt::registerPasses() {
+  registerImportPasses();
   registerSimplifyPasses();
   registerMapPasses();
   registerFusePasses();
   registerPlanPasses();
+  PassPipelineRegistration<>("adapt-import", "the end of the phase import", buildImportPipeline);
   PassPipelineRegistration<>("adapt-simplify", "the phase simplify", buildSimplifyPipeline);
   PassPipelineRegistration<>("adapt-map", "the phase map", buildMapPipeline);
   PassPipelineRegistration<>("adapt-fuse", "the phase fuse", buildFusePipeline);

@@ -13,6 +13,8 @@ namespace adapt {
 
 class KernelGenerator;
 
+/// Only its verifier: the module is made by lib/Model.
+void buildImportPipeline(mlir::OpPassManager &manager);
 void buildSimplifyPipeline(mlir::OpPassManager &manager);
 void buildMapPipeline(mlir::OpPassManager &manager);
 void buildFusePipeline(mlir::OpPassManager &manager);

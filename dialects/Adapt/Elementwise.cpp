@@ -259,6 +259,49 @@ ADAPT_LOWER_ELEMENTWISE(CastOp)
 // gated_activation
 //===----------------------------------------------------------------------===//
 
+Value GatedActivationOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  Value x = args[0];
+  auto constant = [&](double value) { return splat(b, loc, x.getType(), value); };
+  auto add = [&](Value l, Value r) -> Value { return arith::AddFOp::create(b, loc, l, r); };
+  auto mul = [&](Value l, Value r) -> Value { return arith::MulFOp::create(b, loc, l, r); };
+  auto gelu = [&](Value tangent) { // x/2 (1 + tangent)
+    return mul(mul(x, constant(0.5)), add(tangent, constant(1.0)));
+  };
+  Value activated;
+  switch (getActivation()) {
+  case Activation::Silu: {
+    Value e = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, x));
+    activated = arith::DivFOp::create(b, loc, x, add(constant(1.0), e));
+    break;
+  }
+  case Activation::GeluErf:
+    activated = gelu(math::ErfOp::create(b, loc, mul(x, constant(M_SQRT1_2))));
+    break;
+  case Activation::GeluTanh: {
+    Value cube = mul(mul(x, x), mul(x, constant(0.044715)));
+    Value inner = mul(add(x, cube), constant(M_2_SQRTPI * M_SQRT1_2));
+    activated = gelu(math::TanhOp::create(b, loc, inner));
+    break;
+  }
+  }
+  return mul(activated, args[1]);
+}
+
+double GatedActivationOp::evaluateScalar(ArrayRef<double> args) {
+  double x = args[0];
+  switch (getActivation()) {
+  case Activation::Silu:
+    return x / (1.0 + std::exp(-x)) * args[1];
+  case Activation::GeluErf:
+    return 0.5 * x * (1.0 + std::erf(x * M_SQRT1_2)) * args[1];
+  case Activation::GeluTanh: {
+    double inner = M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x);
+    return 0.5 * x * (1.0 + std::tanh(inner)) * args[1];
+  }
+  }
+  llvm_unreachable("an activation is one of three");
+}
+
 FailureOr<SmallVector<Value>> GatedActivationOp::decompose(OpBuilder &builder) {
   Decomposer d(builder, getLoc());
   Value gate = d.toF32(getGate()), up = d.toF32(getUp());

@@ -51,7 +51,8 @@ def Adapt_CastOp : Adapt_BaseOp<"cast", [Adapt_Elementwise, Adapt_Recipe]> {
   let hasFolder = 1;
 }
 
-def Adapt_GatedActivationOp : Adapt_CompositeOp<"gated_activation", [SameOperandsAndResultType]> {
+def Adapt_GatedActivationOp : Adapt_CompositeOp<"gated_activation", [SameOperandsAndResultType,
+                                                              Adapt_Elementwise]> {
   let summary = "activation(gate) * up, rounded once";
   let description = [{
     GLU variants: Shazeer 2020, arXiv:2002.05202. `gelu_erf` is x/2 (1 + erf(x/sqrt 2)), `gelu_tanh`

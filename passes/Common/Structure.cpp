@@ -87,6 +87,32 @@ void adapt::forEachInstance(ModuleOp module,
   }
 }
 
+LogicalResult adapt::verifyLinearState(ModuleOp module) {
+  LogicalResult result = success();
+  auto check = [&](Value value, Operation *op, auto describe) {
+    if (!isa<PagedType>(value.getType()) || value.hasOneUse())
+      return;
+    InFlightDiagnostic error = op->emitError();
+    describe(error);
+    result = error << " is used " << value.getNumUses() << " times, state is used exactly once";
+  };
+  module.walk([&](FunctionOpInterface function) {
+    for (BlockArgument argument : function.getArguments())
+      check(argument, function, [&](InFlightDiagnostic &error) {
+        error << "argument " << argument.getArgNumber() << ", a state of @" << function.getName()
+              << ",";
+      });
+    function.walk([&](Operation *op) {
+      for (OpResult value : op->getResults())
+        check(value, op, [&](InFlightDiagnostic &error) {
+          error << "result " << value.getResultNumber() << ", a state in @" << function.getName()
+                << ",";
+        });
+    });
+  });
+  return result;
+}
+
 bool adapt::haveEqualRecipes(ParamOp a, ParamOp b) {
   return a.getType() == b.getType() &&
          OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(),

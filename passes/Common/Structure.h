@@ -26,6 +26,9 @@ void forEachInstance(
     mlir::ModuleOp module,
     llvm::function_ref<void(mlir::func::FuncOp, mlir::DictionaryAttr indices)> visit);
 
+/// State is linear: each value of it is used exactly once. Errors were emitted, one each.
+llvm::LogicalResult verifyLinearState(mlir::ModuleOp module);
+
 /// Whether two params have the same recipe.
 bool haveEqualRecipes(ParamOp a, ParamOp b);
 

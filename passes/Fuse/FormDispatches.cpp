@@ -104,16 +104,34 @@ private:
     other->dead = true;
   }
 
+  /// The matmuls whose results, of its own shape, an elementwise operation needs: they become one
+  /// group. With them go broadcasts of weights, such as a bias. Null if there is none.
+  Group *joinMatmuls(Operation *op) {
+    Group *group = nullptr;
+    SmallVector<Group *> broadcasts;
+    for (Value operand : op->getOperands()) {
+      Group *open = getOpenGroup(operand);
+      if (!open || open == group || getShape(operand) != getShape(op->getResult(0)))
+        continue;
+      if (open->role == Role::Matmul) {
+        if (group)
+          absorb(open, group);
+        group = open;
+      } else if (llvm::all_of(open->ops, llvm::IsaPred<BroadcastOp>) && getInputs(open).empty()) {
+        broadcasts.push_back(open);
+      }
+    }
+    if (group)
+      for (Group *broadcast : broadcasts)
+        absorb(group, broadcast);
+    return group;
+  }
+
   void place(Operation *op) {
     Role role = getRole(op);
     Group *group = nullptr;
     if (isa<ElementwiseOpInterface>(op))
-      for (Value operand : op->getOperands())
-        if (Group *open = getOpenGroup(operand);
-            open && open->role == Role::Matmul && getShape(operand) == getShape(op->getResult(0))) {
-          group = open;
-          break;
-        }
+      group = joinMatmuls(op);
     if (!group && role == Role::Tree)
       for (OpOperand &operand : op->getOpOperands())
         if (Group *open = getOpenGroup(operand.get());

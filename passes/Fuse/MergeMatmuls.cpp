@@ -34,6 +34,22 @@ std::string joinNames(ArrayRef<MatmulOp> matmuls) {
   return joined;
 }
 
+/// Whether all of them go into one elementwise operation (gate and up into a gated activation) and
+/// nowhere else: one kernel computes them and it, with nothing written between.
+bool meetAtOnce(ArrayRef<MatmulOp> matmuls) {
+  Operation *meeting = nullptr;
+  for (MatmulOp matmul : matmuls) {
+    if (!matmul->hasOneUse())
+      return false;
+    Operation *user = *matmul->user_begin();
+    if (!isa<ElementwiseOpInterface>(user) || (meeting && user != meeting) ||
+        matmul.getType() != matmuls.front()->getResult(0).getType())
+      return false;
+    meeting = user;
+  }
+  return true;
+}
+
 struct MergeMatmuls : adapt::impl::MergeMatmulsBase<MergeMatmuls> {
   using Base::Base;
 
@@ -52,7 +68,7 @@ struct MergeMatmuls : adapt::impl::MergeMatmulsBase<MergeMatmuls> {
               .push_back(matmul);
       }
       for (auto &[key, matmuls] : groups)
-        if (matmuls.size() > 1)
+        if (matmuls.size() > 1 && !meetAtOnce(matmuls))
           merge(matmuls);
     }
   }

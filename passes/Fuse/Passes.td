@@ -14,9 +14,10 @@ def DedupeParams : Pass<"adapt-dedupe-params", "::mlir::ModuleOp"> {
 def MergeMatmuls : Pass<"adapt-merge-matmuls", "::mlir::func::FuncOp"> {
   let summary = "one matmul for all that read the same input";
   let description = [{
-    Matmuls of one input and one type whose weights are params used nowhere else (q, k and v; gate
-    and up) become one: the weights are concatenated in the recipe, the results sliced from the
-    common one.
+    Matmuls of one input and one type whose weights are params used nowhere else (q, k and v) become
+    one: the weights are concatenated in the recipe, the results sliced from the common one. Those
+    that meet in one elementwise operation (gate and up in a gated activation) stay: they become one
+    kernel with it.
   }];
   let dependentDialects = ["::adapt::AdaptDialect"];
   let statistics = [Statistic<"numMerged", "merged", "matmuls merged away">];
@@ -36,7 +37,8 @@ def FormDispatches : Pass<"adapt-form-dispatches", "::mlir::func::FuncOp"> {
   let summary = "puts operations that become one kernel into one region";
   let description = [{
     A matmul takes the elementwise operations and casts that follow it as long as nobody else needs
-    what is between them. Other operations form trees the same way where each row (of the leading
+    what is between them; matmuls that meet in one of them share its dispatch, and a bias's broadcast
+    joins it. Other operations form trees the same way where each row (of the leading
     axis) of one needs one row of the other, as their sharding rules say: slices, reshapes, norms,
     rope, gated activation, elementwise. Trees that read the same value and whose results have the
     same leading size share a dispatch with several results. Operations on state stand alone. A value

@@ -20,6 +20,8 @@ struct VerifyFuse : adapt::impl::VerifyFuseBase<VerifyFuse> {
     FailureOr<TargetInfo> target = TargetInfo::get(getOperation());
     if (failed(target))
       return signalPassFailure();
+    if (failed(verifyLinearState(getOperation())))
+      signalPassFailure();
     checkFunctions();
     checkKernels(*target);
     checkWeights();

@@ -18,6 +18,8 @@ struct VerifyMap : adapt::impl::VerifyMapBase<VerifyMap> {
     FailureOr<TargetInfo> target = TargetInfo::get(getOperation());
     if (failed(target))
       return signalPassFailure();
+    if (failed(verifyLinearState(getOperation())))
+      signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (Block &block : function.getBody())
         for (Operation &op : block) {

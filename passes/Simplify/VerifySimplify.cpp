@@ -16,6 +16,8 @@ struct VerifySimplify : adapt::impl::VerifySimplifyBase<VerifySimplify> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(verifyLinearState(getOperation())))
+      signalPassFailure();
     llvm::DenseSet<StringRef> called;
     module.walk([&](CallOp call) { called.insert(call.getCallee()); });
     for (auto function : module.getOps<func::FuncOp>()) {

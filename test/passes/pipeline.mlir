@@ -11,8 +11,7 @@
 // CHECK-NEXT:  program.launch @layer_paged_attend
 // CHECK-NEXT:  program.launch @layer_matmul_add_64x64
 // CHECK-NEXT:  program.launch @layer_rms_norm_64
-// CHECK-NEXT:  program.launch @layer_matmul_192x64
-// CHECK-NEXT:  program.launch @layer_gated_activation_96
+// CHECK-NEXT:  program.launch @layer_matmul_gated_activation_96x64
 // CHECK-NEXT:  program.launch @layer_matmul_add_64x96({{.*}}, %[[OUT]])
 // CHECK-LABEL: program.function @main
 // CHECK:       program.launch @main_rope_table

@@ -50,18 +50,25 @@ func.func @two_users(%x: tensor<2x4xf32>, %zero: tensor<2x4xf32>, %w: tensor<4x4
 
 // -----
 
-// Two matmuls into one sum: the first takes it, the second is computed before.
+// Two matmuls that meet are one kernel, each with its weight; and a bias needs none of its own.
 // CHECK-LABEL: func.func @two_matmuls
-// CHECK:         %[[B:.*]] = adapt.dispatch
-// CHECK-NEXT:      adapt.matmul %{{.*}}, %[[W2:arg2]]
+// CHECK-SAME:    %[[X:[a-z0-9]+]]: tensor<2x4xf32>, %[[W1:[a-z0-9]+]]: tensor<4x4xf32>, %[[W2:[a-z0-9]+]]: tensor<4x4xf32>, %[[B:[a-z0-9]+]]:
 // CHECK:         adapt.dispatch
-// CHECK-NEXT:      %[[A:.*]] = adapt.matmul %{{.*}}, %arg1
-// CHECK-NEXT:      adapt.add %[[A]], %[[B]]
-func.func @two_matmuls(%x: tensor<2x4xf32>, %w1: tensor<4x4xf32>, %w2: tensor<4x4xf32>) -> tensor<2x4xf32> {
+// CHECK-NEXT:      %[[A:.*]] = adapt.matmul %[[X]], %[[W1]]
+// CHECK-NEXT:      %[[C:.*]] = adapt.matmul %[[X]], %[[W2]]
+// CHECK-NEXT:      %[[S:.*]] = adapt.add %[[A]], %[[C]]
+// CHECK-NEXT:      %[[BIAS:.*]] = adapt.broadcast %[[B]]
+// CHECK-NEXT:      %[[T:.*]] = adapt.add %[[S]], %[[BIAS]]
+// CHECK-NEXT:      adapt.yield %[[T]]
+// CHECK-NOT:     adapt.dispatch
+// CHECK:         return
+func.func @two_matmuls(%x: tensor<2x4xf32>, %w1: tensor<4x4xf32>, %w2: tensor<4x4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
   %a = adapt.matmul %x, %w1 : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
-  %b = adapt.matmul %x, %w2 : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
-  %0 = adapt.add %a, %b : tensor<2x4xf32>
-  return %0 : tensor<2x4xf32>
+  %c = adapt.matmul %x, %w2 : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %0 = adapt.add %a, %c : tensor<2x4xf32>
+  %1 = adapt.broadcast %b dims = [1] : tensor<4xf32> -> tensor<2x4xf32>
+  %2 = adapt.add %0, %1 : tensor<2x4xf32>
+  return %2 : tensor<2x4xf32>
 }
 
 // -----

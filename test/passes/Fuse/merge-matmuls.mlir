@@ -65,3 +65,24 @@ func.func @apart(%x: tensor<2x4xf32>, %y: tensor<2x4xf32>, %ids: tensor<2xi32>)
   %4 = adapt.gather %b[%ids] : tensor<8x4xf32>, tensor<2xi32> -> tensor<2x4xf32>
   return %0, %1, %2, %3, %4 : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xbf16>, tensor<2x8xf32>, tensor<2x4xf32>
 }
+
+// -----
+
+// Those that meet in one operation stay two: they become one kernel with it.
+// CHECK-LABEL: func.func @meet
+// CHECK-COUNT-2: adapt.matmul
+// CHECK-NOT:   adapt.slice
+func.func @meet(%x: tensor<2x4xf32>) -> tensor<2x8xf32> {
+  %a = adapt.param "a" : tensor<8x4xf32> {
+    %0 = adapt.source "a" : tensor<8x4xf32>
+    adapt.yield %0 : tensor<8x4xf32>
+  }
+  %b = adapt.param "b" : tensor<8x4xf32> {
+    %0 = adapt.source "b" : tensor<8x4xf32>
+    adapt.yield %0 : tensor<8x4xf32>
+  }
+  %0 = adapt.matmul %x, %a : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32>
+  %1 = adapt.matmul %x, %b : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32>
+  %2 = adapt.gated_activation silu %0, %1 : tensor<2x8xf32>
+  return %2 : tensor<2x8xf32>
+}
