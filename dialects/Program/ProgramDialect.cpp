@@ -88,9 +88,12 @@ StringRef PlaneOp::getBufferName() { return getState(); }
 
 void ArgumentOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getBuffer(), getName()); }
 void ArenaOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getBuffer(), getName()); }
+// "q" of "layers.{layer}.q.weight".
 void WeightOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  size_t dot = getName().rfind('.');
-  setName(getBuffer(), dot == StringRef::npos ? getName() : getName().drop_front(dot + 1));
+  StringRef name = getName();
+  name.consume_back(".weight");
+  size_t dot = name.rfind('.');
+  setName(getBuffer(), dot == StringRef::npos ? name : name.drop_front(dot + 1));
 }
 void PlaneOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getBuffer(), getState()); }
 

@@ -115,6 +115,7 @@ Outcome Compiler::runPhase(Phase phase) {
   case Phase::Import:
     if (Outcome outcome = import(); outcome != Outcome::Done)
       return outcome;
+    buildImportPipeline(manager);
     break;
   case Phase::Simplify:
     buildSimplifyPipeline(manager);

@@ -2,6 +2,8 @@
 #include "passes/Common/Structure.h"
 #include "passes/Fuse/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include <limits>
 
 namespace adapt {
 #define GEN_PASS_DEF_MERGEMATMULS
@@ -14,24 +16,34 @@ using namespace adapt;
 namespace {
 ParamOp getWeight(MatmulOp matmul) { return matmul.getWeight().getDefiningOp<ParamOp>(); }
 
-/// "layers.{layer}.q+k+v" of "layers.{layer}.q" and so on: what follows the last dot is joined.
+/// "l.{layer}.q+k+v.weight" of "l.{layer}.q.weight" and so on: what differs is joined.
 std::string joinNames(ArrayRef<MatmulOp> matmuls) {
-  auto split = [](StringRef name) {
-    size_t dot = name.rfind('.');
-    return dot == StringRef::npos ? std::pair(StringRef(), name)
-                                  : std::pair(name.take_front(dot + 1), name.drop_front(dot + 1));
-  };
-  StringRef prefix = split(getWeight(matmuls.front()).getName()).first;
-  std::string joined;
+  SmallVector<SmallVector<StringRef>> names;
+  size_t shortest = std::numeric_limits<size_t>::max();
   for (MatmulOp matmul : matmuls) {
-    StringRef name = getWeight(matmul).getName();
-    auto [before, after] = split(name);
-    if (joined.empty())
-      joined = name.str();
-    else
-      joined += ("+" + (before == prefix ? after : name)).str();
+    getWeight(matmul).getName().split(names.emplace_back(), '.');
+    shortest = std::min(shortest, names.back().size());
   }
-  return joined;
+  const SmallVector<StringRef> &first = names.front();
+  auto agree = [&](auto part) {
+    return llvm::all_of(names, [&](const auto &name) { return part(name) == part(first); });
+  };
+  size_t before = 0, after = 0; // parts that all share, at least one is left between
+  while (before + 1 < shortest && agree([&](const auto &name) { return name[before]; }))
+    ++before;
+  while (before + after + 1 < shortest &&
+         agree([&](const auto &name) { return name[name.size() - 1 - after]; }))
+    ++after;
+  SmallVector<std::string> middles;
+  for (ArrayRef<StringRef> name : names)
+    middles.push_back(llvm::join(name.drop_front(before).drop_back(after), "."));
+  SmallVector<std::string> parts;
+  for (StringRef part : ArrayRef(first).take_front(before))
+    parts.push_back(part.str());
+  parts.push_back(llvm::join(middles, "+"));
+  for (StringRef part : ArrayRef(first).take_back(after))
+    parts.push_back(part.str());
+  return llvm::join(parts, ".");
 }
 
 /// Whether all of them go into one elementwise operation (gate and up into a gated activation) and

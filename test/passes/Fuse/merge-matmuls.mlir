@@ -8,7 +8,7 @@
 // Weights of one input lie below each other; results are slices of the common one.
 // CHECK-LABEL: func.func @gate_up
 // CHECK-SAME:    %[[X:.*]]: tensor<?x4xf32
-// CHECK:         %[[W:.*]] = adapt.param "layers.{layer}.gate+up" : tensor<14x4xf32>
+// CHECK:         %[[W:.*]] = adapt.param "layers.{layer}.gate+up.weight" : tensor<14x4xf32>
 // CHECK-NEXT:      %[[A:.*]] = adapt.source "l.{layer}.gate"
 // CHECK-NEXT:      %[[B:.*]] = adapt.source "l.{layer}.up"
 // CHECK-NEXT:      %[[C:.*]] = adapt.concat axis 0(%[[A]], %[[B]])
@@ -21,12 +21,12 @@
 func.func @gate_up(%x: tensor<?x4xf32, #adapt.dims<[T, 4]>>)
     -> (tensor<?x8xf32, #adapt.dims<[T, 8]>>, tensor<?x6xf32, #adapt.dims<[T, 6]>>)
     attributes {adapt.symbols = ["T"], adapt.indices = ["layer"]} {
-  %gate = adapt.param "layers.{layer}.gate" : tensor<8x4xf32> {
+  %gate = adapt.param "layers.{layer}.gate.weight" : tensor<8x4xf32> {
     %0 = adapt.source "l.{layer}.gate" : tensor<8x4xf32>
     adapt.yield %0 : tensor<8x4xf32>
   }
   %0 = adapt.matmul %x, %gate : tensor<?x4xf32, #adapt.dims<[T, 4]>>, tensor<8x4xf32> -> tensor<?x8xf32, #adapt.dims<[T, 8]>>
-  %up = adapt.param "layers.{layer}.up" : tensor<6x4xf32> {
+  %up = adapt.param "layers.{layer}.up.weight" : tensor<6x4xf32> {
     %1 = adapt.source "l.{layer}.up" : tensor<6x4xf32>
     adapt.yield %1 : tensor<6x4xf32>
   }
