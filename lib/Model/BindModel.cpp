@@ -101,48 +101,6 @@ private:
   // Config
   //===--------------------------------------------------------------------===//
 
-  /// Why a value does not fit its key; empty if it does.
-  static std::string checkValue(const ConfigKey &key, const Json &value) {
-    using Kind = ConfigKey::Kind;
-    std::optional<int64_t> integer = value.getAsInteger();
-    std::optional<double> number = value.getAsNumber();
-    switch (key.kind) {
-    case Kind::Size:
-      if (!integer || *integer < 1 || *integer > INT32_MAX)
-        return "must be an integer from 1 to " + std::to_string(INT32_MAX);
-      break;
-    case Kind::Int:
-      if (!integer)
-        return "must be an integer";
-      break;
-    case Kind::Float:
-      if (!number)
-        return "must be a number";
-      break;
-    case Kind::Bool:
-      if (!value.getAsBoolean())
-        return "must be true or false";
-      break;
-    case Kind::String:
-      if (!value.getAsString())
-        return "must be a string";
-      break;
-    case Kind::Map:
-      if (!value.getAsObject())
-        return "must be a map";
-      break;
-    case Kind::List:
-      if (!value.getAsArray())
-        return "must be a list";
-      break;
-    }
-    if (number && key.min && *number < *key.min)
-      return "must be at least " + toString(Json(*key.min));
-    if (number && key.max && *number > *key.max)
-      return "must be at most " + toString(Json(*key.max));
-    return "";
-  }
-
   LogicalResult bindConfig() {
     bool hasFailed = false;
     auto complain = [&]() {
@@ -164,7 +122,7 @@ private:
         continue;
       }
       scope.set(name, *value);
-      if (std::string why = checkValue(key, *value); !why.empty())
+      if (std::string why = key.check(*value); !why.empty())
         complain() << name << " = " << toString(*value) << ": " << why;
       else if (!key.allowed.empty() && !contains(key.allowed, *value))
         complain() << name << " = " << toString(*value) << " is not supported by the family "

@@ -28,6 +28,9 @@ struct ConfigKey {
   std::optional<llvm::json::Value> defaultValue; ///< absent or null means this
   std::vector<llvm::json::Value> allowed;        ///< empty: every value of the kind
   std::optional<double> min, max;                ///< inclusive
+
+  /// Why a value (not null) does not fit; empty if it does. `allowed` is not looked at.
+  std::string check(const llvm::json::Value &value) const;
 };
 
 /// A tensor: a source with steps, or several tensors one after the other.

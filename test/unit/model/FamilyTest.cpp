@@ -86,6 +86,13 @@ TEST_F(FamilyFile, Refused) {
       {"weight: model.layers.{layer}.mlp.up_proj.weight", "weight: {concat: {axis: 0, of: []}}",
        "a concat of nothing"},
       {"ignore_tensors: [\"*.rotary_emb.inv_freq\"]", "ignore_tensors: [\"[\"]", "llama.yaml"},
+      {"optional: true", "optional: yes", "'optional' must be true or false"},
+      {"default: silu, allowed", "default: 3, allowed", "3 must be a string"},
+      {"allowed: [1.0]", "allowed: [one]", "\"one\" must be a number"},
+      {"- block: gated_mlp", "- block: gated_mlp\n          name: \"a.{layer}\"",
+       "a block's name is of letters, digits and _"},
+      {"weight: model.layers.{layer}.mlp.up_proj.weight", "weight: {source: a, when: mlp_bias}",
+       "'weight': only a bias can be absent"},
       {"count: num_hidden_layers", "count: layer", "'layer' is neither a config key nor a size"},
   };
   for (const Case &c : cases) {
