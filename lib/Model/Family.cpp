@@ -2,6 +2,7 @@
 #include "FamilyReader.h"
 #include "adapt/Support/DataFiles.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

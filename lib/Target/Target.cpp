@@ -3,6 +3,7 @@
 #include "adapt/Support/Yaml.h"
 #include "dialects/Adapt/AdaptDialect.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
