@@ -25,9 +25,10 @@ LogicalResult RopeTableOp::evaluate(interp::EvalContext &context, ArrayRef<inter
                                     SmallVectorImpl<interp::Value> &results) {
   FailureOr<interp::Tensor> cosines = context.makeTensor(*this, getCosines().getType());
   FailureOr<interp::Tensor> sines = context.makeTensor(*this, getSines().getType());
-  std::optional<interp::Tensor> frequencies = interp::getConstant(getInverseFrequencies());
+  // Its size is bounded by that of the results.
   if (failed(cosines) || failed(sines))
     return failure();
+  std::optional<interp::Tensor> frequencies = interp::getConstant(getInverseFrequencies());
   if (!frequencies)
     return emitOpError("cannot be evaluated: the inverse frequencies cannot be read");
   ArrayRef<int64_t> positions = operands[0].tensor().ints();

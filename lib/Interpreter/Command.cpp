@@ -32,6 +32,9 @@ struct Arguments {
   bool print = false, ignoreProgram = false;
 };
 
+/// Blocks of a state that is not a language model's.
+constexpr int64_t kBlocks = 4;
+
 /// What a run gives, by name.
 struct Result {
   std::string name;
@@ -104,6 +107,8 @@ FailureOr<Tensor> Run::runEntry(const TokenBatch &batch) {
   if (int64_t(entry.getBlockTokens()) != blockTokens)
     return fail("the program has blocks of " + llvm::Twine(entry.getBlockTokens()) +
                 " tokens; give --block-tokens");
+  if (entry.getOutputs().empty())
+    return fail("the entry point has no outputs");
   if (failed(program->createStates(getNumBlocks(batch, blockTokens))))
     return failure();
   return runBatch(entry.getLoc(), batch, blockTokens,
@@ -138,8 +143,10 @@ FailureOr<std::vector<Result>> Run::runRandomTokens() {
     return it == symbols.end() ? otherwise : it->second;
   };
   int64_t sequences = getSize("S", 2), tokens = getSize("T", 7);
-  if (sequences < 1 || tokens < 1 || sequences * tokens > (1 << 20))
-    return fail("sizes S and T must be at least 1, and their product at most 2^20");
+  constexpr int64_t kMost = 1 << 20;
+  if (sequences < 1 || tokens < 1 || sequences > kMost / tokens)
+    return fail("sizes S and T must be at least 1, and their product at most " +
+                llvm::Twine(kMost));
   auto logits = cast<RankedTensorType>(function.getResultTypes()[0]);
   Tensor ids(IntegerType::get(module.getContext(), 64), {sequences, tokens});
   fillRandom(ids, *arguments.seed, std::max<int64_t>(1, logits.getShape().back()));
@@ -154,7 +161,6 @@ FailureOr<Value> Run::makeArgument(Operation *op, Type type, unsigned index) {
     return op->emitError("argument ")
            << index << " has type " << type << ", which is neither a tensor nor a state";
   if (isa<PagedType>(type)) {
-    constexpr int64_t kBlocks = 4;
     FailureOr<State> state = interpreter.makeState(op, type, kBlocks);
     if (failed(state))
       return failure();
@@ -199,6 +205,8 @@ FailureOr<SmallVector<Value>> Run::makeArguments(Operation *op, TypeRange types)
 FailureOr<std::vector<Result>> Run::runGraph(PlannedProgram &program, program::EntryOp entry) {
   FailureOr<SmallVector<Value>> values = makeArguments(entry, program.getInputTypes(entry));
   if (failed(values))
+    return failure();
+  if (failed(program.createStates(kBlocks)))
     return failure();
   FailureOr<SmallVector<Value>> outputs = program.run(entry, *values);
   if (failed(outputs))
@@ -385,13 +393,18 @@ int interpretMain(int argc, char **argv) {
   app.add_flag("--ignore-program", arguments.ignoreProgram,
                "run a planned module's functions and not its program");
   app.add_option("--block-tokens", arguments.blockTokens, "tokens in a block of state (16)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 20));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return succeeded(interpret(arguments)) ? 0 : 1;
+  try {
+    return succeeded(interpret(arguments)) ? 0 : 1;
+  } catch (const std::bad_alloc &) {
+    (void)fail(arguments.file + ": its values do not fit the memory");
+    return 1;
+  }
 }
 
 } // namespace adapt::interp

@@ -42,7 +42,10 @@ EvalContext Interpreter::makeContext(Bindings symbols, const Bindings &indices) 
 FailureOr<State> Interpreter::makeState(Operation *op, Type type, int64_t blocks) {
   State state;
   for (RankedTensorType plane : cast<PagedType>(type).getPlanes()) {
-    int64_t elements = blocks * options.blockTokens;
+    int64_t elements = 0;
+    if (llvm::MulOverflow(blocks, options.blockTokens, elements))
+      return op->emitOpError("needs a state of ")
+             << blocks << " blocks of " << options.blockTokens << " tokens, which is too large";
     SmallVector<int64_t> shape{elements};
     for (int64_t size : plane.getShape()) {
       shape.push_back(size);
@@ -126,7 +129,8 @@ static LogicalResult finish(Operation *op, const EvalContext &context, Type type
   Type element = cast<RankedTensorType>(type).getElementType();
   if (tensor.getShape() != ArrayRef(*shape) || tensor.isFloat() != isa<FloatType>(element))
     return op->emitOpError("was evaluated to another shape or kind than its type ") << type;
-  tensor = tensor.withElementType(element);
+  if (tensor.getElementType() != element)
+    tensor = tensor.withElementType(element);
   if (context.mode == Mode::Typed || !tensor.isFloat())
     tensor.roundToElementType();
   return success();

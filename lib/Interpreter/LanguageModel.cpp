@@ -28,6 +28,9 @@ FailureOr<Tensor> runBatch(Location loc, const TokenBatch &batch, int64_t blockT
   SmallVector<int64_t> lengths(batch.lengths);
   if (lengths.empty())
     lengths.assign(batch.batch, batch.length);
+  if (int64_t(lengths.size()) != batch.batch)
+    return emitError(loc) << "there are " << lengths.size() << " lengths for " << batch.batch
+                          << " sequences";
   for (auto [i, length] : llvm::enumerate(lengths))
     if (length < 1 || length > batch.length)
       return emitError(loc) << "sequence " << i << " has length " << length << ", not 1 to "

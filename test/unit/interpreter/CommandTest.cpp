@@ -66,6 +66,7 @@ TEST_F(CommandTest, ExitCodes) {
   EXPECT_EQ(run({path("absent.mlir")}), 1);
   EXPECT_EQ(run({write("broken.mlir", "func.func @main( {")}), 1);
   EXPECT_NE(errors.find("broken.mlir:1:"), std::string::npos) << errors;
+  EXPECT_EQ(run({"a.mlir", "--block-tokens", "0"}), 2);
 }
 
 TEST_F(CommandTest, FilesInAndOut) {
