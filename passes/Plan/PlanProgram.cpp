@@ -91,8 +91,10 @@ public:
       : plan(plan), function(function), isEntry(isEntry) {}
 
   LogicalResult run() {
-    if (!llvm::hasSingleElement(function.getBody()))
-      return function.emitOpError() << "@" << function.getSymName() << " is not one block";
+    if (!llvm::hasSingleElement(function.getBody()) ||
+        !isa<func::ReturnOp>(function.getBody().front().getTerminator()))
+      return function.emitOpError()
+             << "@" << function.getSymName() << " is not one block that ends in func.return";
     addArguments();
     addResults();
     for (Operation &op : function.getBody().front())

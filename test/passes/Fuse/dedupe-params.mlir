@@ -1,4 +1,9 @@
 // RUN: adapt-opt %s --split-input-file --adapt-dedupe-params | FileCheck %s
+// RUN: adapt-opt %S/../Inputs/tiny_llama.mlir --adapt-dedupe-params -o %t.mlir
+// RUN: adapt-interpret %S/../Inputs/tiny_llama.mlir --random-inputs 7 \
+// RUN:   --tokens %S/../Inputs/tokens.npy --compare %t.mlir | FileCheck %s --check-prefix=SAME
+
+// SAME: logits: error {{[0-9.]+e-1[0-9]|0}},
 
 // A head tied to the embedding is the same weight.
 // CHECK-LABEL: func.func @tied

@@ -63,3 +63,39 @@ module attributes {adapt.target = {name = "cpu"}, adapt.limits = {}} {
     return %b, %a : !s, !s
   }
 }
+
+// -----
+
+module attributes {adapt.target = {name = "cpu"}, adapt.limits = {}} {
+  func.func @main() {
+    adapt.call @f() {} : () -> ()
+    return
+  }
+  // expected-error @below {{@f is not one block that ends in func.return}}
+  func.func private @f()
+}
+
+// -----
+
+module attributes {adapt.target = {name = "cpu"}, adapt.limits = {}} {
+  // expected-error @below {{'f' calls itself}}
+  func.func @f() {
+    adapt.call @g() {} : () -> ()
+    return
+  }
+  func.func private @g() {
+    adapt.call @f() {} : () -> ()
+    return
+  }
+}
+
+// -----
+
+// What a language model's entry point is, program.proto says.
+!s = !adapt.paged<tensor<1x2xf32>>
+module attributes {adapt.target = {name = "cpu"}, adapt.limits = {}} {
+  // expected-error @below {{in @main is a language model with 1 inputs and 0 outputs instead of 6 and 1}}
+  func.func @main(%x: tensor<4xf32>, %a: !s) -> !s {
+    return %a : !s
+  }
+}
