@@ -113,7 +113,7 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&function.getBody().front());
 
-    BlockBuilder blocks(builder, model.dtype, model.weightsAreAbsent);
+    BlockBuilder blocks(builder, model.dtype);
     blocks.step.tokenIds = function.getArgument(0);
     blocks.step.logitRows = function.getArgument(5);
     auto frequencyType =
@@ -172,7 +172,7 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&function.getBody().front());
 
-    BlockBuilder blocks(builder, model.dtype, model.weightsAreAbsent);
+    BlockBuilder blocks(builder, model.dtype);
     blocks.step.cosines = function.getArgument(1);
     blocks.step.sines = function.getArgument(2);
     blocks.step.seqStarts = function.getArgument(3);

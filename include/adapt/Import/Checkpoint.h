@@ -22,8 +22,8 @@ struct ImportOptions {
   /// "auto" (config.json's, else that of most stored parameters), "float32", "bfloat16" or
   /// "float16": the type of activations, of state, and of weights once they are read.
   std::string dtype = "auto";
-  /// A folder without weight files is accepted: sizes come from config.json, and weights are
-  /// splats.
+  /// A folder without weight files is accepted: sizes come from config.json, and the sources of
+  /// weights are taken to be stored in the model's type.
   bool allowAbsentWeights = false;
 };
 

@@ -81,7 +81,7 @@ struct Model {
   /// The family's sizes, for reports: ("heads", 9), …
   std::vector<std::pair<std::string, int64_t>> sizes;
   bool isHeadTied = false;
-  /// There is no checkpoint; weights are splats.
+  /// There is no checkpoint: the sources are those that the family names, in the model's type.
   bool weightsAreAbsent = false;
 
   /// Calls `visit` for each weight with the number of layers that have one of their own.

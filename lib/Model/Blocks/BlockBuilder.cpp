@@ -19,9 +19,6 @@ Value BlockBuilder::buildRecipe(const WeightExpr &expr, Location loc) {
   auto type = RankedTensorType::get(expr.shape, element);
   switch (expr.kind) {
   case WeightExpr::Kind::Source:
-    // Absent weights are small and not zero, so that values flow everywhere.
-    if (weightsAreAbsent)
-      return SplatOp::create(builder, loc, type, builder.getF64FloatAttr(1.0 / 64));
     return SourceOp::create(builder, loc, type, builder.getStringAttr(expr.source));
   case WeightExpr::Kind::Slice:
     return SliceOp::create(

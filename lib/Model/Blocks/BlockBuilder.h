@@ -17,8 +17,7 @@ struct StepValues {
 
 class BlockBuilder {
 public:
-  BlockBuilder(mlir::OpBuilder &builder, mlir::Type dtype, bool weightsAreAbsent)
-      : builder(builder), dtype(dtype), weightsAreAbsent(weightsAreAbsent) {}
+  BlockBuilder(mlir::OpBuilder &builder, mlir::Type dtype) : builder(builder), dtype(dtype) {}
 
   mlir::OpBuilder &builder;
   mlir::Type dtype;
@@ -43,7 +42,6 @@ public:
 private:
   mlir::Value buildRecipe(const WeightExpr &expr, mlir::Location loc);
 
-  bool weightsAreAbsent;
   std::optional<mlir::Location> loc;
   llvm::StringMap<mlir::Value> params;
   size_t usedStates = 0;
