@@ -3,7 +3,7 @@
 #include "absl/container/flat_hash_set.h"
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 
 using namespace adapt;
 using namespace adapt::rt;
@@ -150,7 +150,9 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LanguageModel::create(std::unique
   const schema::Program &proto = program.get();
   const schema::Function &function = proto.functions(entry->function());
   int64_t block = entry->block_tokens();
-  int64_t tableLimit = model->tableWidth.max * block;
+  // Positions are 32 bits wide.
+  int64_t tableLimit =
+      std::min<int64_t>(model->tableWidth.max * block, std::numeric_limits<int32_t>::max());
   model->tokenLimit = model->tokens.max;
   model->batchLimit = model->sequencesDim.max;
   model->sequenceLimit = source.maxSeqLen ? std::min(source.maxSeqLen, tableLimit) : tableLimit;

@@ -1,5 +1,7 @@
 #include "adapt/Program.h"
 
+#include "google/protobuf/stubs/logging.h"
+
 #include <limits>
 
 using namespace adapt;
@@ -58,6 +60,7 @@ rt::fillTemplate(absl::string_view name,
 
 absl::StatusOr<Program> Program::parse(absl::string_view bytes) {
   schema::Program proto;
+  google::protobuf::LogSilencer silencer; // what is wrong is for our caller, not for stderr
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
       !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return absl::InvalidArgumentError(

@@ -15,7 +15,14 @@ int report(const absl::Status &status) {
   if (status.ok())
     return 0;
   std::fflush(stdout);
-  std::string message(status.message());
+  // Names from files may hold what a terminal should not see.
+  std::string message;
+  for (unsigned char c : status.message()) {
+    if (c == '\n' || (c >= ' ' && c != 0x7f))
+      message += static_cast<char>(c);
+    else
+      absl::StrAppend(&message, "\\x", absl::Hex(c, absl::kZeroPad2));
+  }
   std::fprintf(stderr, "adapt-run: error: %s\n", message.c_str());
   return status.code() == absl::StatusCode::kInternal ? 3 : 1;
 }

@@ -1,6 +1,6 @@
 // Runs the toy model of Kernels.c and compares it with the formula that is stated there.
 #include "adapt/LanguageModel.h"
-#include "Programs.h"
+#include "ToyBundle.h"
 
 #include "gtest/gtest.h"
 
@@ -13,8 +13,8 @@ using namespace adapt::rt::test;
 namespace {
 
 struct alignas(64) Weights {
-  float scale0[16] = {0.5f};
-  float scale1[16] = {0.25f};
+  float scale0[16] = {ToyBundle::kScale0};
+  float scale1[16] = {ToyBundle::kScale1};
   float head[16] = {1, -1, 0.5f, 2, 0, 3, -0.25f, 8};
 };
 
@@ -45,30 +45,12 @@ protected:
     return Model::create(*std::move(device), *program, std::move(source), options);
   }
 
-  /// Logits of every position of one sequence, by the formula. Exact in f32 for the small numbers
-  /// used here.
-  std::vector<std::vector<float>> reference(const std::vector<int32_t> &tokens) {
-    std::vector<float> x(tokens.begin(), tokens.end());
-    for (float scale : {0.5f, 0.25f}) {
-      float sum = 0;
-      for (size_t t = 0; t < x.size(); ++t) {
-        sum += static_cast<float>(t + 1) * x[t];
-        x[t] = scale * sum;
-      }
-    }
-    std::vector<std::vector<float>> rows;
-    for (float value : x) {
-      rows.emplace_back();
-      for (int v = 0; v < 8; ++v)
-        rows.back().push_back(value * weights.head[v] + static_cast<float>(v));
-    }
-    return rows;
-  }
-
   alignas(64) Weights weights;
 };
 
 using Rows = std::vector<std::vector<float>>;
+
+Rows reference(const std::vector<int32_t> &tokens) { return ToyBundle::reference(tokens); }
 
 std::vector<int32_t> someTokens(int count, int seed) {
   std::vector<int32_t> tokens(count);
