@@ -126,7 +126,7 @@ static LogicalResult verifyNames(Operation *op, ArrayRef<AffineExpr> exprs,
 }
 
 LogicalResult SymbolOp::verify() {
-  if (getMin() < 0 || getMin() > getMax())
+  if (getMin() > getMax())
     return emitOpError() << "'" << getName() << "' from " << getMin() << " to " << getMax()
                          << " is not a range of sizes";
   return success();
@@ -138,8 +138,6 @@ LogicalResult VariantOp::verify() {
   if (getGrid().getExprs().empty() || getGrid().getExprs().size() > 3)
     return emitOpError() << "has a grid of " << getGrid().getExprs().size()
                          << " extents, one to three are possible";
-  if (getScratchBytes() < 0)
-    return emitOpError() << "has " << getScratchBytes() << " bytes of scratch";
   auto kernel = cast<KernelOp>((*this)->getParentOp());
   auto known = [&](StringRef name) {
     return llvm::is_contained(kernel.getSizes().getAsValueRange<StringAttr>(), name);
@@ -175,7 +173,7 @@ LogicalResult program::KernelOp::verify() {
 }
 
 LogicalResult StateOp::verify() {
-  if (getBytesPerBlock() <= 0 || getBytesPerBlock() % kAlignment)
+  if (getBytesPerBlock() == 0 || getBytesPerBlock() % kAlignment)
     return emitOpError() << "has " << getBytesPerBlock()
                          << " bytes a block, not a positive multiple of " << kAlignment;
   return success();
@@ -195,21 +193,18 @@ LogicalResult FunctionOp::verify() {
     if (inSteps)
       result = op.emitOpError() << "comes after steps: buffers come first";
     if (auto argument = dyn_cast<ArgumentOp>(op)) {
-      if (argument.getNumber() < 0 || argument.getNumber() >= getNumArguments())
+      if (argument.getNumber() >= getNumArguments())
         result = op.emitOpError() << "is argument " << argument.getNumber() << " of "
                                   << getNumArguments();
       else if (!arguments.insert(argument.getNumber()).second)
         result = op.emitOpError() << "is argument " << argument.getNumber() << " a second time";
-      if (argument.getBytes() < 0)
-        result = op.emitOpError() << "has " << argument.getBytes() << " bytes";
     }
     if (auto arena = dyn_cast<ArenaOp>(op)) {
       int64_t end;
-      if (arena.getOffset() < 0 || arena.getOffset() % kAlignment)
+      if (arena.getOffset() % kAlignment)
         result = op.emitOpError() << "'" << arena.getName() << "' lies at " << arena.getOffset()
                                   << ", not a multiple of " << kAlignment;
-      else if (arena.getBytes() < 0 ||
-               llvm::AddOverflow<int64_t>(arena.getOffset(), arena.getBytes(), end) ||
+      else if (llvm::AddOverflow<int64_t>(arena.getOffset(), arena.getBytes(), end) ||
                end > static_cast<int64_t>(getArenaBytes()))
         result = op.emitOpError() << "'" << arena.getName() << "': bytes " << arena.getOffset()
                                   << " + " << arena.getBytes() << " leave the function's arena of "
@@ -229,7 +224,7 @@ LogicalResult EntryOp::verify() {
   if (getInputNames().size() != getInputs().size() ||
       getOutputNames().size() != getOutputs().size())
     return emitOpError() << "has ports without a name or without a buffer";
-  if (getBlockTokens() <= 0)
+  if (getBlockTokens() == 0)
     return emitOpError() << "has " << getBlockTokens() << " tokens a block";
   return success();
 }
@@ -315,7 +310,7 @@ private:
                    << call.getCallee();
     int64_t end;
     int64_t offset = call.getArenaOffset();
-    if (offset < 0 || offset % kAlignment)
+    if (offset % kAlignment)
       fail(call) << "gives the callee the arena at " << offset << ", not a multiple of "
                  << kAlignment;
     else if (llvm::AddOverflow<int64_t>(offset, callee.getArenaBytes(), end) ||

@@ -45,6 +45,8 @@ def Program_Buffer : Type<CPred<"::llvm::isa<::adapt::program::BufferType>($_sel
                           "::adapt::program::BufferType">,
     BuildableType<"::adapt::program::BufferType::get($_builder.getContext())">;
 
+def Program_Count : ConfinedAttr<I64Attr, [IntNonNegative]>;
+
 def Program_GuardAttr : AttrDef<Program_Dialect, "Guard"> {
   let mnemonic = "guard";
   let summary = "a kernel's size lies in a range, bounds included";
@@ -60,7 +62,7 @@ def Program_ModuleOp : Program_Op<"module", [SymbolTable, IsolatedFromAbove, NoT
                                              SingleBlock, NoRegionArguments]> {
   let summary = "a program";
   let description = [{`arena` is the largest need of an entry point, in bytes.}];
-  let arguments = (ins I64Attr:$arena_bytes);
+  let arguments = (ins Program_Count:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`arena` $arena_bytes attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
@@ -71,7 +73,7 @@ class Program_Declaration<string mnemonic, list<Trait> traits = []>
 
 def Program_SymbolOp : Program_Declaration<"symbol"> {
   let summary = "a named size and the bounds that the plan was made for";
-  let arguments = (ins StrAttr:$name, I64Attr:$min, I64Attr:$max);
+  let arguments = (ins StrAttr:$name, Program_Count:$min, Program_Count:$max);
   let assemblyFormat = "$name `from` $min `to` $max attr-dict";
   let hasVerifier = 1;
 }
@@ -96,7 +98,7 @@ def Program_VariantOp : Program_Op<"variant", [HasParent<"::adapt::program::Kern
   }];
   let arguments = (ins StrAttr:$symbol,
                        OptionalAttr<TypedArrayAttrBase<Program_GuardAttr, "guards">>:$guards,
-                       Adapt_DimsAttr:$grid, I64Attr:$scratch_bytes);
+                       Adapt_DimsAttr:$grid, Program_Count:$scratch_bytes);
   let assemblyFormat = [{
     $symbol (`when` $guards^)? `grid` `` $grid `scratch` $scratch_bytes attr-dict
   }];
@@ -107,7 +109,7 @@ def Program_StateOp : Program_Declaration<"state", [Symbol]> {
   let summary = "a plane of state in fixed blocks";
   let description = [{The type is one token's.}];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyStaticShapeTensor>:$type,
-                       I64Attr:$bytes_per_block);
+                       Program_Count:$bytes_per_block);
   let assemblyFormat = "$sym_name `:` $type `block` $bytes_per_block attr-dict";
   let hasVerifier = 1;
 }
@@ -118,8 +120,8 @@ def Program_FunctionOp : Program_Declaration<"function", [Symbol, NoTerminator, 
   let description = [{
     `arena` counts its own buffers and the parts of what it calls.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$indices, I64Attr:$num_arguments,
-                       I64Attr:$arena_bytes);
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$indices, Program_Count:$num_arguments,
+                       Program_Count:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `indices` $indices `arguments` $num_arguments `arena` $arena_bytes
@@ -141,7 +143,7 @@ def Program_EntryOp : Program_Declaration<"entry"> {
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$function, StrAttr:$kind,
                        StrArrayAttr:$input_names, DenseI64ArrayAttr:$inputs,
                        StrArrayAttr:$output_names, DenseI64ArrayAttr:$outputs,
-                       I64Attr:$block_tokens);
+                       Program_Count:$block_tokens);
   let assemblyFormat = [{
     $name `calls` $function `kind` $kind `inputs` custom<Ports>($input_names, $inputs)
     `outputs` custom<Ports>($output_names, $outputs) `block_tokens` $block_tokens attr-dict
@@ -174,14 +176,14 @@ class Program_BufferOp<string mnemonic, list<string> methods = []>
 def Program_ArgumentOp : Program_BufferOp<"argument", ["getBufferBytes"]> {
   let summary = "bound by the call";
   let description = [{A plane of state has the type of one token's and 0 bytes.}];
-  let arguments = (ins I64Attr:$number, StrAttr:$name, I64Attr:$bytes,
+  let arguments = (ins Program_Count:$number, StrAttr:$name, Program_Count:$bytes,
                        TypeAttrOf<RankedTensorOf<[AnyType]>>:$type);
   let assemblyFormat = "$number $name `bytes` $bytes `:` $type attr-dict";
 }
 
 def Program_ArenaOp : Program_BufferOp<"arena", ["getBufferBytes"]> {
   let summary = "in the function's part of the arena";
-  let arguments = (ins StrAttr:$name, I64Attr:$offset, I64Attr:$bytes,
+  let arguments = (ins StrAttr:$name, Program_Count:$offset, Program_Count:$bytes,
                        TypeAttrOf<RankedTensorOf<[AnyType]>>:$type);
   let assemblyFormat = "$name `at` $offset `bytes` $bytes `:` $type attr-dict";
 }
@@ -217,7 +219,7 @@ def Program_CallOp : Program_Step<"call"> {
   let summary = "runs a function with bound indices";
   let description = [{The callee's part of the arena begins at `arena` of the caller's.}];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Program_Buffer>:$buffers,
-                       DictionaryAttr:$indices, I64Attr:$arena_offset);
+                       DictionaryAttr:$indices, Program_Count:$arena_offset);
   let assemblyFormat = "$callee `(` $buffers `)` $indices `arena` $arena_offset attr-dict";
 }
 

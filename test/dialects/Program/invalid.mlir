@@ -46,6 +46,22 @@ program.module arena 0 {
 // -----
 
 program.module arena 0 {
+  // expected-error @below {{attribute 'max' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  program.symbol "T" from 0 to -1
+}
+
+// -----
+
+program.module arena 0 {
+  program.function @f indices [] arguments 0 arena 64 {
+    // expected-error @below {{attribute 'bytes' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+    %a = program.arena "a" at 0 bytes -4 : tensor<1xf32>
+  }
+}
+
+// -----
+
+program.module arena 0 {
   // expected-error @below {{has 100 bytes a block, not a positive multiple of 64}}
   program.state @kv : tensor<2xf32> block 100
 }
