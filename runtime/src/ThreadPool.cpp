@@ -152,19 +152,30 @@ void ThreadPool::barrier(int thread) {
   if (threadCount == 1)
     return;
   // Only this thread writes its flag. Flags wrap around; they differ by one at most.
-  uint32_t mine = flags[thread].passed.load(std::memory_order_relaxed) + 1;
-  flags[thread].passed.store(mine, std::memory_order_release);
-  for (int other = 0; other < threadCount; ++other) {
-    int spun = 0;
-    while (static_cast<int32_t>(flags[other].passed.load(std::memory_order_acquire) - mine) < 0) {
-      if (spun < spins) {
-        ++spun;
-        relax();
-      } else {
-        sched_yield();
-      }
-    }
+  Flag &own = flags[thread];
+  uint32_t mine = own.passed.load(std::memory_order_relaxed) + 1;
+  // As in run(): who sleeps counts itself and then looks at the flag, we do the reverse.
+  own.passed.store(mine, std::memory_order_seq_cst);
+  if (own.sleepers.load(std::memory_order_seq_cst) != 0)
+    futex(own.passed, FUTEX_WAKE_PRIVATE, INT_MAX);
+  for (int other = 0; other < threadCount; ++other)
+    if (other != thread)
+      awaitFlag(flags[other], mine);
+}
+
+/// Spins for longer than a launch's threads should be apart. Whoever is not there by then has lost
+/// its CPU to another process: to spin on would only use up our own share of this one.
+void ThreadPool::awaitFlag(Flag &flag, uint32_t wanted) {
+  auto isBehind = [&](uint32_t value) { return static_cast<int32_t>(value - wanted) < 0; };
+  for (int spun = 0; spun < 4 * spins; ++spun) {
+    if (!isBehind(flag.passed.load(std::memory_order_acquire)))
+      return;
+    relax();
   }
+  flag.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  for (uint32_t now; isBehind(now = flag.passed.load(std::memory_order_seq_cst));)
+    futex(flag.passed, FUTEX_WAIT_PRIVATE, now); // returns at once if the flag has changed
+  flag.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
 uint32_t ThreadPool::awaitEpoch(uint32_t seen) {

@@ -56,13 +56,16 @@ private:
   explicit ThreadPool(int threads) : threadCount(threads), flags(threads) {}
   void work(int thread);
   uint32_t awaitEpoch(uint32_t seen);
+  struct Flag;
+  void awaitFlag(Flag &flag, uint32_t wanted);
 
   struct alignas(64) Flag {
-    std::atomic<uint32_t> passed{0}; // barriers this thread has reached
+    std::atomic<uint32_t> passed{0};   // barriers this thread has reached
+    std::atomic<uint32_t> sleepers{0}; // others in, or about to enter, futex wait for it
   };
 
   int threadCount;
-  int spins = 0; // before yielding or sleeping; 0 if threads share CPUs
+  int spins = 0; // before sleeping; 0 if threads share CPUs
   std::vector<Flag> flags;
   std::vector<std::thread> workers;
   const absl::FunctionRef<void(int)> *job = nullptr; // null: stop
