@@ -65,7 +65,7 @@ Expected<BundleWriter> BundleWriter::create(StringRef output) {
   return BundleWriter(path.str().str(), temporary.str().str());
 }
 
-BundleWriter::BundleWriter(BundleWriter &&other)
+BundleWriter::BundleWriter(BundleWriter &&other) noexcept
     : output(std::move(other.output)), temporary(std::move(other.temporary)),
       files(std::move(other.files)) {
   other.temporary.clear();
@@ -73,7 +73,7 @@ BundleWriter::BundleWriter(BundleWriter &&other)
 
 BundleWriter::~BundleWriter() {
   if (!temporary.empty())
-    sys::fs::remove_directories(temporary);
+    (void)sys::fs::remove_directories(temporary); // What remains, remains under a temporary name.
 }
 
 Error BundleWriter::addFile(StringRef path, StringRef bytes, Hash hash) {
@@ -111,11 +111,11 @@ Error BundleWriter::finish(json::Object manifest) {
   }
   if (std::error_code code = sys::fs::rename(temporary, output)) {
     if (!old.empty())
-      sys::fs::rename(old, output);
+      (void)sys::fs::rename(old, output); // The error below is the one to report.
     return fileError(code, "rename " + temporary + " to " + output);
   }
   temporary.clear();
   if (!old.empty())
-    sys::fs::remove_directories(old);
+    (void)sys::fs::remove_directories(old); // The new bundle is in place all the same.
   return Error::success();
 }

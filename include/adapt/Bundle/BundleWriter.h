@@ -15,7 +15,7 @@ public:
   /// Makes the temporary folder. Errors: the output exists and is not a bundle, or cannot be
   /// written beside.
   static llvm::Expected<BundleWriter> create(llvm::StringRef output);
-  BundleWriter(BundleWriter &&other);
+  BundleWriter(BundleWriter &&other) noexcept;
   BundleWriter &operator=(BundleWriter &&) = delete;
   /// Removes what was written if `finish` was not reached.
   ~BundleWriter();
