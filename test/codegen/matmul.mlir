@@ -10,6 +10,7 @@
 // 60 panels of 16: items of three panels, for one and few tokens; tiles of 8 x 48 for many.
 // VARIANTS: matmul: matmul_{{[0-9a-f]+}}_one grid [20] if 1 <= s0 <= 1
 // VARIANTS-NEXT: matmul: matmul_{{[0-9a-f]+}}_few grid [20] if 1 <= s0 <= 4
+// VARIANTS-NEXT: matmul: matmul_{{[0-9a-f]+}}_several grid [20] if 1 <= s0 <= 8
 // VARIANTS-NEXT: matmul: matmul_{{[0-9a-f]+}}_many grid [20, s0 ceildiv 128]
 
 // One token: a stream of whole cache lines, two in one pass of the loop.

@@ -263,6 +263,10 @@ void KernelBuilder::storeMasked(Value value, Pointer pointer, Value index, Value
                               builder.getI32IntegerAttr(getBytes(element)));
 }
 
+void KernelBuilder::prefetch(Pointer pointer, Value index) {
+  LLVM::Prefetch::create(builder, loc, at(pointer, index).base, /*rw=*/0, /*hint=*/2, /*cache=*/1);
+}
+
 Value KernelBuilder::loadIndex(Pointer pointer, Value index) {
   return arith::ExtSIOp::create(builder, loc, i64(), load(pointer, index));
 }

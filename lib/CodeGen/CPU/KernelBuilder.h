@@ -81,6 +81,9 @@ public:
   mlir::Value loadMasked(Pointer pointer, mlir::Value index, mlir::VectorType type,
                          mlir::Value count);
   void storeMasked(mlir::Value value, Pointer pointer, mlir::Value index, mlir::Value count);
+  /// Asks for the cache line of an element, into the second level: more such are under way at once
+  /// than into the first.
+  void prefetch(Pointer pointer, mlir::Value index);
   /// An i32 element as i64.
   mlir::Value loadIndex(Pointer pointer, mlir::Value index);
 

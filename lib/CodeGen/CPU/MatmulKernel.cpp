@@ -145,8 +145,12 @@ void MatmulForm::chooseTilings(const CpuTarget &target) {
     tilings.push_back({"one", 1, 1, 1, chunk, 0, 2});
   if (one)
     return;
-  if (isa<AffineSymbolExpr>(rows))
+  if (isa<AffineSymbolExpr>(rows)) {
     tilings.push_back({"few", 4, 4, 1, chunk, 0, 1});
+    // Still one stream, while tiles of three panels read three.
+    if (target.avx512)
+      tilings.push_back({"several", 8, 8, 1, chunk, 0, 1});
+  }
   // 16 lanes are one register, two or four.
   if (target.avx512)
     tilings.push_back({"many", 0, 8, 3, 3, 128, 1});

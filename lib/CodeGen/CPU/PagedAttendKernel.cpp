@@ -19,6 +19,7 @@ using namespace mlir;
 namespace adapt::cpu {
 namespace {
 constexpr int64_t kChunkBlocks = 8;
+constexpr int64_t kAhead = 4; // blocks
 constexpr int64_t kChunk = kChunkBlocks * kBlockTokens;
 // Lower than any score, and finite: a row whose keys so far were all masked.
 constexpr double kNoMaximum = -1e30;
@@ -126,7 +127,7 @@ public:
     b.createFor(begin, end, kChunk, [&](Value first) {
       Value last = b.min(b.add(first, kChunk), end);
       Value blocks = b.ceilDiv(b.sub(last, first), kBlockTokens);
-      computeScores(sequence, first, blocks, rows);
+      computeScores(sequence, first, blocks, rows, tokens == 1 ? end : Value());
       computeWeights(blocks, rows);
       mixValues(sequence, first, last, rows);
     });
@@ -161,8 +162,10 @@ private:
     });
   }
 
-  // scores[row][key of the chunk], masked ones -infinity, in units of log2.
-  void computeScores(Value sequence, Value first, Value blocks, int64_t rows) {
+  // scores[row][key of the chunk], masked ones -infinity, in units of log2. A single token waits
+  // for memory: then, up to key `end`, the keys some blocks on and the values of this block are
+  // fetched, of which the processor cannot know (a group's part of a block is short).
+  void computeScores(Value sequence, Value first, Value blocks, int64_t rows, Value end) {
     int64_t size = form.keys.size, depth = form.score.getDepth();
     int64_t together = largestDivisor(rows, form.scoreRows);
     Value scale = b.floatConstant(floats, form.op.getScale().convertToDouble() * M_LOG2E);
@@ -172,6 +175,14 @@ private:
       Value block = step.getBlock(b, sequence, b.add(firstBlock, index));
       Pointer keys = b.at(keyPlane, b.mul(block, form.keys.getBlockElements()));
       Value key = b.add(first, b.mul(index, kBlockTokens));
+      Pointer nextKeys, values;
+      if (end) {
+        Value last = b.div(b.sub(end, b.constant(1)), kBlockTokens);
+        Value next = b.min(b.add(b.add(firstBlock, index), kAhead), last);
+        nextKeys =
+            b.at(keyPlane, b.mul(step.getBlock(b, sequence, next), form.keys.getBlockElements()));
+        values = b.at(valuePlane, b.mul(block, form.values.getBlockElements()));
+      }
       Value keyNumbers = numbers(key);
       b.createFor(b.constant(0), b.constant(rows), together, [&](Value row) {
         SmallVector<Value> products(together, b.floatConstant(floats, 0.0));
@@ -179,8 +190,12 @@ private:
         products = b.createFor(b.constant(0), b.constant(size / depth), 1, products,
                                [&](Value s, ValueRange iteration) {
                                  SmallVector<Value> next = llvm::to_vector(iteration);
-                                 Operand lanes =
-                                     form.score.loadLanes(b, keys, b.mul(s, depth * kLanes));
+                                 Value line = b.mul(s, depth * kLanes);
+                                 if (end) {
+                                   b.prefetch(nextKeys, line);
+                                   b.prefetch(values, line);
+                                 }
+                                 Operand lanes = form.score.loadLanes(b, keys, line);
                                  for (int64_t r = 0; r < together; ++r) {
                                    Value place = b.add(b.mul(s, depth), r * size);
                                    Operand scalars = form.score.loadScalars(b, queries, place);

@@ -16,7 +16,7 @@ struct Case {
   const char *name;
   const char *text; ///< one kernel; its sizes are s0 …
   std::vector<std::map<std::string, int64_t>> sizes = {{{"s0", 1}}, {{"s0", 19}}};
-  double tolerance = 1e-6; ///< for f32 results; bf16 ones are off by at most an ulp
+  double tolerance = 1e-6; ///< for f32 results; narrower ones may be an ulp off
   float scale = 2.0f;      ///< floats are uniform in ±scale
   int64_t intEnd = 5;      ///< integers in [0, intEnd)
   const char *features = "";
@@ -26,6 +26,10 @@ void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
 
 std::string print(const testing::TestParamInfo<Case> &info) { return info.param.name; }
 
+std::string getName(mlir::Type element) {
+  return element.isBF16() ? "bf16" : element.isF16() ? "f16" : "f32";
+}
+
 /// Writes a tensor's elements as its type lies in memory.
 Buffer toBuffer(const Tensor &tensor, mlir::RankedTensorType type) {
   mlir::Type element = tensor.getElementType();
@@ -34,7 +38,7 @@ Buffer toBuffer(const Tensor &tensor, mlir::RankedTensorType type) {
     std::vector<float> values(tensor.floats().begin(), tensor.floats().end());
     if (packed)
       values = pack(values, tensor.getDim(0), tensor.getDim(1), packed.getK());
-    return Buffer::floats(element.isBF16() ? "bf16" : "f32", values);
+    return Buffer::floats(getName(element), values);
   }
   llvm::ArrayRef<int64_t> ints = tensor.ints();
   if (element.isInteger(64))
@@ -49,7 +53,7 @@ std::vector<float> fromBuffer(const Buffer &buffer, mlir::Type element) {
     return std::vector<float>(values.begin(), values.end());
   };
   if (mlir::isa<mlir::FloatType>(element))
-    return buffer.toFloats(element.isBF16() ? "bf16" : "f32");
+    return buffer.toFloats(getName(element));
   if (element.isInteger(64))
     return convert(buffer.to<int64_t>());
   if (element.isInteger(32))
@@ -108,9 +112,9 @@ TEST_P(AgainstInterpreter, SameResults) {
       std::vector<float> reference;
       for (int64_t j = 0; j < tensor.getNumElements(); ++j)
         reference.push_back(tensor.getAsDouble(j));
-      double tolerance = !mlir::isa<mlir::FloatType>(element) ? 0
-                         : element.isBF16()                   ? 4e-3
-                                                              : c.tolerance;
+      double tolerance = !mlir::isa<mlir::FloatType>(element)
+                             ? 0
+                             : c.tolerance + (element.isF32() ? 0 : epsilonOf(getName(element)));
       EXPECT_LE(maxError(fromBuffer(buffers[arguments.size() + i], element), reference), tolerance)
           << "result " << i << ", s0 = " << sizes.begin()->second;
     }

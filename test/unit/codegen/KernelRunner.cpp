@@ -14,22 +14,37 @@ using namespace mlir;
 
 namespace adapt::test {
 
-uint16_t toBf16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, 4);
-  if (std::isnan(value))
-    return static_cast<uint16_t>(bits >> 16) | 0x40;
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+namespace {
+const llvm::fltSemantics &semanticsOf(const std::string &type) {
+  return type == "bf16"  ? llvm::APFloat::BFloat()
+         : type == "f16" ? llvm::APFloat::IEEEhalf()
+                         : llvm::APFloat::IEEEsingle();
 }
 
-float fromBf16(uint16_t bits) {
-  uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, 4);
-  return value;
+uint16_t toBits(const std::string &type, float value) {
+  llvm::APFloat narrow(value);
+  bool exact;
+  narrow.convert(semanticsOf(type), llvm::APFloat::rmNearestTiesToEven, &exact);
+  return static_cast<uint16_t>(narrow.bitcastToAPInt().getZExtValue());
 }
 
-float roundToBf16(float value) { return fromBf16(toBf16(value)); }
+float fromBits(const std::string &type, uint16_t bits) {
+  llvm::APFloat value(semanticsOf(type), llvm::APInt(16, bits));
+  bool exact;
+  value.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &exact);
+  return value.convertToFloat();
+}
+} // namespace
+
+float roundTo(const std::string &type, float value) {
+  return type == "f32" ? value : fromBits(type, toBits(type, value));
+}
+
+int64_t bytesOf(const std::string &type) { return type == "f32" ? 4 : 2; }
+
+double epsilonOf(const std::string &type) {
+  return type == "bf16" ? 0x1p-8 : type == "f16" ? 0x1p-11 : 0x1p-24;
+}
 
 //===----------------------------------------------------------------------===//
 // Buffer
@@ -68,23 +83,21 @@ bool Buffer::isTailIntact() const {
   return true;
 }
 
-Buffer Buffer::bf16(const std::vector<float> &values) {
+Buffer Buffer::floats(const std::string &type, const std::vector<float> &values) {
+  if (type == "f32")
+    return of(values);
   std::vector<uint16_t> bits;
   for (float value : values)
-    bits.push_back(toBf16(value));
+    bits.push_back(toBits(type, value));
   return of(bits);
 }
 
-Buffer Buffer::floats(const std::string &type, const std::vector<float> &values) {
-  return type == "bf16" ? bf16(values) : of(values);
-}
-
 std::vector<float> Buffer::toFloats(const std::string &type) const {
-  if (type != "bf16")
+  if (type == "f32")
     return to<float>();
   std::vector<float> values;
   for (uint16_t bits : to<uint16_t>())
-    values.push_back(fromBf16(bits));
+    values.push_back(fromBits(type, bits));
   return values;
 }
 

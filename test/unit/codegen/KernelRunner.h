@@ -12,9 +12,11 @@
 
 namespace adapt::test {
 
-float roundToBf16(float value);
-uint16_t toBf16(float value);
-float fromBf16(uint16_t bits);
+/// Rounds to a type of this name: f32, bf16 or f16.
+float roundTo(const std::string &type, float value);
+int64_t bytesOf(const std::string &type);
+/// The relative error that one rounding to it may make.
+double epsilonOf(const std::string &type);
 
 /// Memory that begins at a multiple of 64 bytes and is followed, less than 64 bytes on, by a page
 /// that cannot be touched.
@@ -36,8 +38,7 @@ public:
       std::memcpy(buffer.data(), values.data(), buffer.size());
     return buffer;
   }
-  static Buffer bf16(const std::vector<float> &values);
-  /// Floats as a type of this name: f32 or bf16.
+  /// Floats as a type of this name.
   static Buffer floats(const std::string &type, const std::vector<float> &values);
   template <typename T> std::vector<T> to() const {
     std::vector<T> values(bytes / sizeof(T));

@@ -26,7 +26,7 @@ public:
   Session(const Case &c, std::vector<int64_t> lengths)
       : c(c), lengths(std::move(lengths)),
         width(*std::max_element(this->lengths.begin(), this->lengths.end()) / 16 + 2),
-        bytes(c.type == "bf16" ? 2 : 4), keyPlane(blocks() * 16 * c.groups * c.keySize * bytes),
+        bytes(bytesOf(c.type)), keyPlane(blocks() * 16 * c.groups * c.keySize * bytes),
         valuePlane(blocks() * 16 * c.groups * c.valueSize * bytes) {
     for (size_t s = 0; s < this->lengths.size(); ++s) {
       queries.push_back(make(s, c.heads * c.keySize, 3.0f));
@@ -142,9 +142,8 @@ private:
   int64_t blocks() const { return lengths.size() * width; }
   std::vector<float> make(size_t s, int64_t size, float scale) const {
     std::vector<float> result = randomFloats(lengths[s % 100] * size, s, scale);
-    if (c.type == "bf16")
-      for (float &value : result)
-        value = roundToBf16(value);
+    for (float &value : result)
+      value = roundTo(c.type, value);
     return result;
   }
 
@@ -164,7 +163,7 @@ protected:
     append = std::make_unique<Kernel>(Session::getAppend(c), options);
     attend = std::make_unique<Kernel>(Session::getAttend(c), options);
   }
-  double getTolerance() const { return c.type == "bf16" ? 1e-2 : 2e-6; }
+  double getTolerance() const { return 2e-6 + 2.5 * epsilonOf(c.type); }
   Case c = GetParam();
   std::unique_ptr<Kernel> append, attend;
 };
@@ -216,6 +215,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"f32_window", "f32", 6, 2, 16, 32, 7}, Case{"f32_odd", "f32", 3, 1, 7, 21},
                     Case{"bf16_odd", "bf16", 3, 1, 9, 21},
                     Case{"bf16_many_heads", "bf16", 32, 1, 16, 128},
+                    Case{"f16", "f16", 6, 2, 32, 24, 9},
                     Case{"bf16_fma", "bf16", 6, 2, 32, 24, 0, "-avx512bf16"},
                     Case{"bf16_avx2", "bf16", 6, 2, 32, 24, 9, "-avx512f,+avx2,+fma"},
                     Case{"f32_sse", "f32", 4, 2, 16, 24, 0, "-avx,-avx2,-fma,-avx512f"}),

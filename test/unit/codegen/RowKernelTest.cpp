@@ -16,16 +16,15 @@ std::string replaceAll(std::string text, const std::string &from, const std::str
 class FloatTypes : public testing::TestWithParam<const char *> {
 protected:
   std::string type = GetParam();
-  double tolerance = type == "bf16" ? 8e-3 : 2e-6; // relative to the largest value
+  double tolerance = 2e-6 + 2 * epsilonOf(type); // relative to the largest value
   std::vector<float> values(size_t count, unsigned seed, float scale = 1.0f) {
     std::vector<float> result = randomFloats(count, seed, scale);
-    if (type == "bf16")
-      for (float &value : result)
-        value = roundToBf16(value);
+    for (float &value : result)
+      value = roundTo(type, value);
     return result;
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, FloatTypes, testing::Values("f32", "bf16"),
+INSTANTIATE_TEST_SUITE_P(All, FloatTypes, testing::Values("f32", "bf16", "f16"),
                          [](const auto &info) { return std::string(info.param); });
 
 std::vector<float> rmsNorm(const std::vector<float> &x, const std::vector<float> &weight,
