@@ -29,7 +29,8 @@ public:
   virtual std::pair<unsigned, unsigned> getCacheStatistics() const = 0;
 };
 
-/// Fails if the CPU or a feature is unknown, or the CPU cannot run the kernels (SSE4.1 is needed).
+/// Fails if the CPU or a feature is unknown, or the CPU cannot run the kernels (x86-64-v2 is
+/// needed).
 llvm::Expected<std::unique_ptr<CpuKernelGenerator>> createCpuKernelGenerator(CpuOptions options);
 
 } // namespace adapt

@@ -35,6 +35,7 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -152,7 +153,11 @@ private:
   void write(const Job &job, StringRef extension, StringRef text) {
     SmallString<128> path(dumpDir);
     KernelOp kernel = job.kernel;
-    llvm::sys::path::append(path, kernel.getSymName() + "." + extension);
+    std::string name = kernel.getSymName().str();
+    for (char &c : name)
+      if (!llvm::isAlnum(c) && c != '-')
+        c = '_';
+    llvm::sys::path::append(path, name + "." + extension);
     std::error_code error;
     llvm::raw_fd_ostream file(path, error);
     if (!error)
@@ -195,7 +200,7 @@ FailureOr<Job> Generator::createJob(KernelOp kernel) {
   job.text = printCanonically(kernel);
   // The name says what it is and holds on as long as the kernel itself does not change.
   job.symbol = ((*form)->getName() + "_" + StringRef(hashText(job.text)).take_front(16)).str();
-  job.key = hashText(job.text + "\n" + target.cpu + "\n" + target.features + "\n" +
+  job.key = hashText(job.text + "\n" + target.cpu + "\n" + target.level + target.features + "\n" +
                      ADAPT_CODEGEN_SOURCE_HASH "\n" LLVM_VERSION_STRING);
   return job;
 }

@@ -17,6 +17,20 @@ constexpr StringLiteral kTriple = "x86_64-unknown-linux-gnu";
 constexpr StringLiteral kManifestFeatures[] = {"avx2",     "fma",      "f16c",       "avx512f",
                                                "avx512bw", "avx512vl", "avx512bf16", "avx512vnni"};
 
+struct Level {
+  StringLiteral name;
+  SmallVector<StringRef> features;
+};
+// From the lowest; each holds the one before (System V ABI, x86-64 supplement).
+const Level kLevels[] = {
+    {"x86-64-v2", {"64bit", "cx16", "popcnt", "sahf", "sse4.2", "ssse3"}},
+    {"x86-64-v3",
+     {"64bit", "cx16", "popcnt", "sahf", "sse4.2", "ssse3", "avx2", "bmi", "bmi2", "f16c", "fma",
+      "lzcnt", "movbe"}},
+    {"x86-64-v4",
+     {"64bit", "cx16", "popcnt", "sahf", "sse4.2", "ssse3", "avx2", "bmi", "bmi2", "f16c", "fma",
+      "lzcnt", "movbe", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}}};
+
 const Target *getTarget(std::string &error) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -85,21 +99,39 @@ Expected<CpuTarget> CpuTarget::create(StringRef cpu, StringRef features) {
                                change + "' is none" + nearest(name, names));
     list.push_back(change.str());
   }
-  result.features = join(list, ",");
 
-  std::unique_ptr<MCSubtargetInfo> info(
-      target->createMCSubtargetInfo(Triple(kTriple), result.cpu, result.features));
-  auto has = [&](StringRef name) { return info->checkFeatures(("+" + name).str()); };
-  if (!has("sse4.1") || !has("64bit"))
-    return createStringError("the CPU " + result.cpu +
-                             " lacks SSE4.1 or 64-bit mode, which the kernels need");
-  result.fma = has("fma") && has("avx2");
-  result.f16c = has("f16c");
-  result.avx512 = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
-  result.avx512bf16 = result.avx512 && has("avx512bf16");
-  for (StringRef name : kManifestFeatures)
-    if (has(name))
-      result.requiredFeatures.push_back(name.str());
+  auto subtarget = [&](StringRef name, StringRef features) {
+    return std::unique_ptr<MCSubtargetInfo>(
+        target->createMCSubtargetInfo(Triple(kTriple), name, features));
+  };
+  std::unique_ptr<MCSubtargetInfo> whole = subtarget(result.cpu, join(list, ","));
+  auto has = [&](StringRef name) { return whole->checkFeatures(("+" + name).str()); };
+  for (const Level &level : kLevels)
+    if (all_of(level.features, has))
+      result.level = level.name.str();
+  if (result.level.empty())
+    return createStringError("the CPU " + result.cpu + " lacks some of " +
+                             join(kLevels[0].features, ", ") +
+                             " (x86-64-v2), which the kernels need");
+  std::unique_ptr<MCSubtargetInfo> base = subtarget(result.level, "");
+  SmallVector<std::string> beyond;
+  if (has("avx") && !base->checkFeatures("+avx"))
+    beyond.push_back("+avx");
+  for (StringRef name : kManifestFeatures) {
+    if (!has(name))
+      continue;
+    result.requiredFeatures.push_back(name.str());
+    if (!base->checkFeatures(("+" + name).str()))
+      beyond.push_back(("+" + name).str());
+  }
+  result.features = join(beyond, ",");
+
+  std::unique_ptr<MCSubtargetInfo> used = subtarget(result.level, result.features);
+  auto uses = [&](StringRef name) { return used->checkFeatures(("+" + name).str()); };
+  result.fma = uses("fma") && uses("avx2");
+  result.f16c = uses("f16c");
+  result.avx512 = uses("avx512f") && uses("avx512bw") && uses("avx512vl") && uses("avx512dq");
+  result.avx512bf16 = result.avx512 && uses("avx512bf16");
   return result;
 }
 
@@ -109,7 +141,7 @@ std::unique_ptr<TargetMachine> CpuTarget::createMachine() const {
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Fast; // a multiply and an add may become one FMA
   return std::unique_ptr<TargetMachine>(
-      target->createTargetMachine(Triple(kTriple), cpu, features, options, Reloc::PIC_,
+      target->createTargetMachine(Triple(kTriple), level, features, options, Reloc::PIC_,
                                   std::nullopt, CodeGenOptLevel::Aggressive));
 }
 

@@ -74,9 +74,16 @@ FailureOr<std::string> emitObject(ModuleOp module, const CpuTarget &target,
     return module.emitError("translation to LLVM IR failed");
   code->setTargetTriple(machine->getTargetTriple());
   code->setDataLayout(machine->createDataLayout());
-  for (llvm::Function &function : *code)
-    if (!function.isDeclaration() && target.avx512)
+  for (llvm::Function &function : *code) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", target.level);
+    if (!target.features.empty())
+      function.addFnAttr("target-features", target.features);
+    function.addFnAttr("tune-cpu", target.cpu);
+    if (target.avx512)
       function.addFnAttr("prefer-vector-width", "512");
+  }
   optimize(*code, *machine);
   if (dump) {
     std::string text;
