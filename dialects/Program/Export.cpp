@@ -1,6 +1,8 @@
 #include "dialects/Program/Export.h"
+#include "dialects/Adapt/Recipes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "program.pb.h"
+#include "runtime/include/adapt/Version.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -10,44 +12,12 @@ using namespace adapt;
 using namespace adapt::program;
 
 namespace {
-// program.proto's version; the runtime's counterpart is kProgramVersion in adapt/Version.h.
-constexpr uint32_t kVersion = 1;
-
-std::optional<schema::ElementType> exportElement(Type type) {
-  if (type.isF64())
-    return schema::F64;
-  if (type.isF32())
-    return schema::F32;
-  if (type.isF16())
-    return schema::F16;
-  if (type.isBF16())
-    return schema::BF16;
-  auto integer = dyn_cast<IntegerType>(type);
-  if (!integer)
-    return std::nullopt;
-  bool isUnsigned = integer.isUnsigned();
-  switch (integer.getWidth()) {
-  case 1:
-    return schema::BOOL;
-  case 8:
-    return isUnsigned ? schema::U8 : schema::I8;
-  case 16:
-    return isUnsigned ? schema::U16 : schema::I16;
-  case 32:
-    return isUnsigned ? schema::U32 : schema::I32;
-  case 64:
-    return isUnsigned ? schema::U64 : schema::I64;
-  default:
-    return std::nullopt;
-  }
-}
-
 class Exporter {
 public:
   Exporter(program::ModuleOp module, schema::Program &out) : module(module), out(out) {}
 
   LogicalResult run() {
-    out.set_version(kVersion);
+    out.set_version(rt::kProgramVersion);
     out.set_arena_bytes(module.getArenaBytes());
     Region &body = module.getBody();
     // Indices first: a function may call one that comes later.
@@ -66,7 +36,7 @@ public:
 
 private:
   void setElement(Operation *op, Type type, llvm::function_ref<void(schema::ElementType)> set) {
-    if (std::optional<schema::ElementType> element = exportElement(type)) {
+    if (FailureOr<schema::ElementType> element = toElementType(type); succeeded(element)) {
       set(*element);
       return;
     }

@@ -1,5 +1,5 @@
 #include "adapt/Bundle/Weights.h"
-#include "adapt/Model/Recipe.h"
+#include "dialects/Adapt/Recipes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Common/Structure.h"
 #include "recipe.pb.h"

@@ -129,7 +129,6 @@ Outcome Compiler::emit() {
   schema::Program exported;
   if (!program || failed(program::exportProgram(program, exported)))
     return Outcome::Fault;
-  exported.set_version(rt::kProgramVersion);
 
   if (!state->checkpoint)
     return refuse(context, "there are no weights to emit: " + options.input +

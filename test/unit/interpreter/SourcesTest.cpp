@@ -1,8 +1,8 @@
 // Weights as the interpreter sees them.
 #include "adapt/Interpreter/Sources.h"
 #include "adapt/Interpreter/Interpreter.h"
-#include "adapt/Model/Recipe.h"
 #include "dialects/Adapt/AdaptDialect.h"
+#include "dialects/Adapt/Recipes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "weights/Recipe.h"

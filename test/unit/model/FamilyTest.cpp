@@ -1,8 +1,8 @@
 // Family files: what is refused, and what a new one can say.
 #include "adapt/Model/Family.h"
 #include "LlamaCheckpoint.h"
-#include "adapt/Model/Recipe.h"
 #include "adapt/Support/DataFiles.h"
+#include "dialects/Adapt/Recipes.h"
 #include "weights/Checkpoint.h"
 #include "weights/Recipe.h"
 #include "gmock/gmock.h"

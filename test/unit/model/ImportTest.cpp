@@ -1,6 +1,6 @@
 // Weights against a checkpoint, and the IR that import makes.
 #include "LlamaCheckpoint.h"
-#include "adapt/Model/Recipe.h"
+#include "dialects/Adapt/Recipes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "gmock/gmock.h"

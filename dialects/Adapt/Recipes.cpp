@@ -1,10 +1,9 @@
-#include "adapt/Model/Recipe.h"
+#include "dialects/Adapt/Recipes.h"
 
 using namespace mlir;
+using namespace adapt;
 
-namespace adapt {
-
-FailureOr<schema::ElementType> toElementType(Type type) {
+FailureOr<schema::ElementType> adapt::toElementType(Type type) {
   if (type.isF64())
     return schema::F64;
   if (type.isF32())
@@ -32,7 +31,7 @@ FailureOr<schema::ElementType> toElementType(Type type) {
   }
 }
 
-LogicalResult toTensorType(RankedTensorType type, schema::TensorType &result) {
+LogicalResult adapt::toTensorType(RankedTensorType type, schema::TensorType &result) {
   FailureOr<schema::ElementType> element = toElementType(type.getElementType());
   if (failed(element) || !type.hasStaticShape())
     return failure();
@@ -48,7 +47,7 @@ LogicalResult toTensorType(RankedTensorType type, schema::TensorType &result) {
   return success();
 }
 
-LogicalResult toRecipe(ParamOp param, schema::Recipe &recipe) {
+LogicalResult adapt::toRecipe(ParamOp param, schema::Recipe &recipe) {
   recipe.Clear();
   llvm::DenseMap<Value, uint32_t> numbers;
   auto addNode = [&](Operation &op) -> LogicalResult {
@@ -74,5 +73,3 @@ LogicalResult toRecipe(ParamOp param, schema::Recipe &recipe) {
   }
   return param.emitOpError("yields no value of its region");
 }
-
-} // namespace adapt
