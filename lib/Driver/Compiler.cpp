@@ -1,6 +1,6 @@
 #include "adapt/Driver/Compiler.h"
 #include "Driver/State.h"
-#include "adapt/Driver/Version.h"
+#include "adapt/Support/Version.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"

@@ -1,7 +1,7 @@
 // The phase `emit`: kernels, program, weights, tokenizer and manifest into a bundle.
 #include "Driver/State.h"
 #include "adapt/Bundle/Weights.h"
-#include "adapt/Driver/Version.h"
+#include "adapt/Support/Version.h"
 #include "adapt/Version.h"
 #include "dialects/Program/Export.h"
 #include "mlir/Bytecode/BytecodeWriter.h"

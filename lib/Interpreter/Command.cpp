@@ -1,4 +1,5 @@
 #include "adapt/Interpreter/Command.h"
+#include "adapt/Support/Version.h"
 
 #include "adapt/Interpreter/Files.h"
 #include "adapt/Interpreter/LanguageModel.h"
@@ -358,6 +359,7 @@ int interpretMain(int argc, char **argv) {
   Arguments arguments;
   CLI::App app("Runs modules of the dialect adapt, of any phase, simply and slowly.",
                "adapt-interpret");
+  app.set_version_flag("--version", getVersionText("adapt-interpret"));
   app.add_option("module", arguments.file, "the module: text or bytecode")->required();
   app.add_option("--weights", arguments.weights, "the checkpoint that adapt.source reads from");
   app.add_option("--mode", arguments.mode,

@@ -1,10 +1,9 @@
 #include "adapt/Version.h"
 
-#include "absl/strings/str_cat.h"
+const char *adapt::rt::version() { return ADAPT_VERSION; }
 
-std::string adapt::rt::versionText(absl::string_view tool) {
-  constexpr const char *commit =
-#include "runtime_commit.inc"
+const char *adapt::rt::commit() {
+  return
+#include "commit.inc"
       ;
-  return absl::StrCat(tool, " ", ADAPT_VERSION, " (", commit, "), devices: cpu");
 }

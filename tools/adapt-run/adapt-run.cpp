@@ -1,5 +1,6 @@
 // Runs a bundle. Exit codes: 0 done, 1 the input can't be done, 2 wrong usage, 3 a fault of ours.
 #include "Commands.h"
+#include "absl/strings/str_cat.h"
 #include "adapt/Version.h"
 
 #include "CLI/CLI.hpp"
@@ -34,7 +35,8 @@ int main(int argc, char **argv) {
   bool bench = false;
   int64_t maxTokens = 0;
   CLI::App app("Runs a model that adaptc compiled.", "adapt-run");
-  app.set_version_flag("--version", versionText("adapt-run"));
+  app.set_version_flag("--version",
+                       absl::StrCat("adapt-run ", version(), " (", commit(), "), devices: cpu"));
   app.add_option("bundle", options.bundle, "Folder that adaptc wrote")->required();
 
   auto *prompt = app.add_option("--prompt", options.prompt, "Continue this text on stdout");

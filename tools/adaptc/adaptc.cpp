@@ -1,6 +1,7 @@
 // adaptc: a checkpoint in, a bundle out.
 #include "Commands.h"
-#include "adapt/Driver/Version.h"
+#include "adapt/Support/Version.h"
+#include "adapt/Target/Target.h"
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -11,7 +12,12 @@ int main(int argc, char **argv) {
                "  adaptc MODEL [-o BUNDLE]     compiles\n"
                "  adaptc plan MODEL            what it will need, from headers alone\n"
                "  adaptc inspect MODEL         what it is");
-  app.set_version_flag("--version", [] { return getVersionText("adaptc"); });
+  app.set_version_flag("--version", [] {
+    std::string text = getVersionText("adaptc") + "\ntargets:";
+    for (const std::string &target : listTargets())
+      text += " " + target;
+    return text;
+  });
   app.require_subcommand(0, 1);
   // Options may stand before or after the subcommand's name.
   app.fallthrough();
