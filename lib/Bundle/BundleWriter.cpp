@@ -1,12 +1,18 @@
 #include "adapt/Bundle/BundleWriter.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
-#define XXH_INLINE_ALL
+#include <csignal>
+#include <mutex>
+#include <set>
+#include <thread>
 #include <unistd.h>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 using namespace llvm;
@@ -37,32 +43,139 @@ Error writeFile(StringRef path, StringRef bytes) {
 }
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// Signals
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The folders under temporary names, for a process that is told to end.
+struct Unfinished {
+  std::mutex mutex;
+  std::set<std::string> folders;
+};
+// Never destroyed: the waiting thread outlives main.
+Unfinished &getUnfinished() {
+  static auto *unfinished = new Unfinished;
+  return *unfinished;
+}
+
+void keepForRemoval(StringRef folder) {
+  std::lock_guard<std::mutex> lock(getUnfinished().mutex);
+  getUnfinished().folders.insert(folder.str());
+}
+
+void dropFromRemoval(StringRef folder) {
+  std::lock_guard<std::mutex> lock(getUnfinished().mutex);
+  getUnfinished().folders.erase(folder.str());
+}
+} // namespace
+
+void adapt::removeUnfinishedBundlesOnSignal() {
+  // A handler may not walk folders; a thread that waits for the signals may. All threads that are
+  // made later inherit the mask.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction current;
+    if (sigaction(signal, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
+      sigaddset(&signals, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread([signals] {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0)
+      return;
+    // Holding the lock: no bundle is finished or begun while the folders go.
+    std::lock_guard<std::mutex> lock(getUnfinished().mutex);
+    for (const std::string &folder : getUnfinished().folders)
+      (void)sys::fs::remove_directories(folder);
+    // End as the signal would have ended us, so that a shell sees it.
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, signal);
+    ::signal(signal, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+    ::raise(signal);
+  }).detach();
+}
+
 std::string adapt::hashBytes(StringRef bytes) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data(), bytes.size()));
   return toHex(ArrayRef<uint8_t>(canonical.digest), /*LowerCase=*/true);
 }
 
-Expected<BundleWriter> BundleWriter::create(StringRef output) {
+namespace {
+constexpr uint64_t kMaxManifestBytes = 64 << 20;
+
+bool isBundlePart(StringRef name) {
+  return is_contained({"manifest.json", "report.md", "report.json", "ir", "tokenizer"}, name) ||
+         (name.consume_front("rank") && !name.empty() && all_of(name, isDigit));
+}
+
+bool hasBundleManifest(StringRef directory) {
+  SmallString<256> path(directory);
+  sys::path::append(path, kManifest);
+  sys::fs::file_status status;
+  if (sys::fs::status(path, status) || !sys::fs::is_regular_file(status) ||
+      status.getSize() > kMaxManifestBytes)
+    return false;
+  auto buffer = MemoryBuffer::getFile(path);
+  if (!buffer)
+    return false;
+  // A manifest that is cut short or newer is still one of ours; another program's file is not.
+  return (*buffer)->getBuffer().contains("\"adaptc-bundle\"");
+}
+
+/// What `finish` would remove must be a bundle and nothing else.
+Error checkReplaceable(StringRef path) {
+  auto refuse = [&](const Twine &why) {
+    return createStringError(std::make_error_code(std::errc::file_exists),
+                             path + why + ": give another -o or remove it");
+  };
+  if (!sys::fs::is_directory(path))
+    return refuse(" exists and is not a bundle");
+  std::error_code code;
+  sys::fs::directory_iterator it(path, code), end;
+  if (!code && it == end)
+    return Error::success();
+  if (code || !hasBundleManifest(path))
+    return refuse(" exists and is not a bundle");
+  for (; it != end && !code; it.increment(code))
+    if (StringRef name = sys::path::filename(it->path()); !isBundlePart(name))
+      return refuse(" is a bundle that holds '" + name + "' besides");
+  return code ? fileError(code, "read the folder " + path) : Error::success();
+}
+} // namespace
+
+Expected<std::string> BundleWriter::checkOutput(StringRef output) {
   SmallString<256> path(output);
   while (path.size() > 1 && sys::path::is_separator(path.back()))
     path.pop_back();
-  if (sys::fs::exists(path)) {
-    SmallString<256> manifest(path);
-    sys::path::append(manifest, kManifest);
-    std::error_code code;
-    bool isEmpty = sys::fs::is_directory(path) &&
-                   sys::fs::directory_iterator(path, code) == sys::fs::directory_iterator();
-    if (!isEmpty && !sys::fs::exists(manifest))
-      return createStringError(std::errc::file_exists,
-                               "%s exists and is not a bundle: give another -o or remove it",
-                               path.c_str());
+  // The bundle goes where a symbolic link leads; the link stays.
+  if (sys::fs::is_symlink_file(path)) {
+    SmallString<256> real;
+    if (std::error_code code = sys::fs::real_path(path, real))
+      return createStringError(code,
+                               path + " is a symbolic link that leads nowhere: " + code.message());
+    path = real;
   }
+  if (sys::fs::exists(path))
+    if (Error error = checkReplaceable(path))
+      return std::move(error);
+  return path.str().str();
+}
+
+Expected<BundleWriter> BundleWriter::create(StringRef output) {
+  Expected<std::string> path = checkOutput(output);
+  if (!path)
+    return path.takeError();
   SmallString<256> temporary;
-  sys::fs::createUniquePath(path + ".%%%%%%.tmp", temporary, /*MakeAbsolute=*/false);
+  sys::fs::createUniquePath(*path + ".%%%%%%.tmp", temporary, /*MakeAbsolute=*/false);
   if (std::error_code code = sys::fs::create_directories(temporary))
     return fileError(code, "make the folder " + temporary);
-  return BundleWriter(path.str().str(), temporary.str().str());
+  keepForRemoval(temporary);
+  return BundleWriter(std::move(*path), temporary.str().str());
 }
 
 BundleWriter::BundleWriter(BundleWriter &&other) noexcept
@@ -72,8 +185,10 @@ BundleWriter::BundleWriter(BundleWriter &&other) noexcept
 }
 
 BundleWriter::~BundleWriter() {
-  if (!temporary.empty())
-    (void)sys::fs::remove_directories(temporary); // What remains, remains under a temporary name.
+  if (temporary.empty())
+    return;
+  (void)sys::fs::remove_directories(temporary); // What remains, remains under a temporary name.
+  dropFromRemoval(temporary);
 }
 
 Error BundleWriter::addFile(StringRef path, StringRef bytes, Hash hash) {
@@ -102,6 +217,8 @@ Error BundleWriter::finish(json::Object manifest) {
   raw_string_ostream(text) << formatv("{0:2}", json::Value(std::move(manifest))) << '\n';
   if (Error error = addFile(kManifest, text, Hash::No))
     return error;
+  // A signal waits until both names are right.
+  std::lock_guard<std::mutex> lock(getUnfinished().mutex);
   // A folder cannot replace a non-empty one in a single step: the old bundle steps aside first.
   SmallString<256> old;
   if (sys::fs::exists(output)) {
@@ -114,6 +231,7 @@ Error BundleWriter::finish(json::Object manifest) {
       (void)sys::fs::rename(old, output); // The error below is the one to report.
     return fileError(code, "rename " + temporary + " to " + output);
   }
+  getUnfinished().folders.erase(temporary);
   temporary.clear();
   if (!old.empty())
     (void)sys::fs::remove_directories(old); // The new bundle is in place all the same.

@@ -3,7 +3,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Common/Structure.h"
 #include "recipe.pb.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -77,28 +77,34 @@ FailureOr<std::vector<WeightInstance>> adapt::collectWeights(ModuleOp module) {
   return std::move(collector.weights);
 }
 
-LogicalResult adapt::exportParams(ArrayRef<WeightInstance> weights, schema::WeightTable &table) {
-  llvm::MapVector<Operation *, schema::WeightTable::Param *> params;
+FailureOr<std::vector<int>> adapt::exportParams(ArrayRef<WeightInstance> weights,
+                                                schema::WeightTable &table) {
+  // Functions of different kinds of layers may each have a param of this name: an entry each.
+  llvm::DenseMap<Operation *, int> params;
+  std::vector<int> entries;
   LogicalResult result = success();
   for (const WeightInstance &weight : weights) {
     ParamOp op = weight.param;
-    schema::WeightTable::Param *&param = params[op];
-    if (!param) {
-      param = table.add_params();
-      param->set_name(op.getName().str());
-      if (failed(toRecipe(op, *param->mutable_recipe()))) {
+    auto [it, inserted] = params.try_emplace(op, table.params_size());
+    entries.push_back(it->second);
+    if (inserted) {
+      schema::WeightTable::Param &param = *table.add_params();
+      param.set_name(op.getName().str());
+      if (failed(toRecipe(op, *param.mutable_recipe()))) {
         result = failure();
         continue;
       }
-      const auto &nodes = param->recipe().nodes();
-      *param->mutable_type() = nodes[nodes.size() - 1].type();
+      const auto &nodes = param.recipe().nodes();
+      *param.mutable_type() = nodes[nodes.size() - 1].type();
       auto type = cast<RankedTensorType>(op.getResult().getType());
-      param->set_bytes(cast<AffineConstantExpr>(getNumBytes(type)).getValue());
+      param.set_bytes(cast<AffineConstantExpr>(getNumBytes(type)).getValue());
       for (const auto &[index, value] : weight.indices)
-        param->add_indices()->set_index(index);
+        param.add_indices()->set_index(index);
     }
-    for (auto &range : *param->mutable_indices())
+    for (auto &range : *table.mutable_params(it->second)->mutable_indices())
       range.add_values(weight.indices.find(range.index())->second);
   }
-  return result;
+  if (failed(result))
+    return failure();
+  return entries;
 }

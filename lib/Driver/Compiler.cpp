@@ -37,7 +37,8 @@ namespace {
 // Locations in a checkpoint's import name layers and files, not lines of a source.
 void printDiagnostic(Diagnostic &diagnostic) {
   static constexpr const char *kNames[] = {"note", "warning", "error", "remark"};
-  raw_ostream &os = llvm::errs();
+  std::string text;
+  llvm::raw_string_ostream os(text);
   auto print = [&](Diagnostic &d) {
     Location location = d.getLocation();
     if (auto file = dyn_cast<FileLineColLoc>(location)) {
@@ -53,6 +54,12 @@ void printDiagnostic(Diagnostic &diagnostic) {
   print(diagnostic);
   for (Diagnostic &note : diagnostic.getNotes())
     print(note);
+  // Names of tensors and files may hold what a terminal should not see.
+  for (unsigned char c : text)
+    if (c == '\n' || (c >= ' ' && c != 0x7f))
+      llvm::errs() << c;
+    else
+      llvm::errs() << llvm::formatv("\\x{0:x-2}", unsigned(c));
 }
 } // namespace
 
@@ -115,7 +122,8 @@ Outcome Compiler::runPhase(Phase phase) {
   case Phase::Import:
     if (Outcome outcome = import(); outcome != Outcome::Done)
       return outcome;
-    buildImportPipeline(manager);
+    if (!options.compileFrom)
+      buildImportPipeline(manager);
     break;
   case Phase::Simplify:
     buildSimplifyPipeline(manager);
@@ -134,6 +142,9 @@ Outcome Compiler::runPhase(Phase phase) {
   }
   if (manager.size() != 0 && failed(manager.run(*state->module)))
     return Outcome::Refused;
+  // What was read stands for the phase that it is the end of.
+  if (phase == Phase::Import && options.compileFrom)
+    phase = *options.compileFrom;
   if (phase == Phase::Import || phase == Phase::Fuse)
     state->keepBytecode(phase);
   if (phase == Phase::Map || phase == Phase::Plan)

@@ -4,6 +4,7 @@
 #include "passes/Common/Structure.h"
 #include "passes/Plan/MemoryReport.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace adapt;
@@ -104,8 +105,12 @@ Outcome Compiler::describe() {
   ModuleOp module = getModule();
   if (auto programs = module.getOps<program::ModuleOp>(); !programs.empty()) {
     describeProgram(*programs.begin(), report);
-    if (auto memory = reportMemory(module); succeeded(memory))
-      report.weightBytes = memory->weights;
+    auto memory = reportMemory(module);
+    if (failed(memory))
+      return Outcome::Refused;
+    report.weightBytes = memory->weights;
+    if (memory->blockTokens > 0)
+      report.stateBytesPerToken = memory->stateBytesPerBlock / memory->blockTokens;
   } else {
     report.mapping = countOperations(module);
     report.costs.clear();
@@ -118,22 +123,23 @@ Outcome Compiler::describe() {
     }
   }
   report.target = options.target;
-  if (!state->model)
-    return Outcome::Done;
-  const Model &model = *state->model;
-  report.name = model.name;
-  report.family = model.family;
-  llvm::raw_string_ostream(report.dtype = "") << model.dtype;
-  report.sizes = {{"layers", static_cast<int64_t>(model.layers.size())},
-                  {"vocab_size", model.vocabSize}};
-  report.sizes.insert(report.sizes.end(), model.sizes.begin(), model.sizes.end());
-  report.parameters = model.countParameters();
-  int64_t maxSeqLen = options.maxSeqLen ? options.maxSeqLen : model.maxSeqLen;
-  report.stateBytesPerToken = model.getStateBytesPerToken();
-  report.stateBytesPerSequence = report.stateBytesPerToken * maxSeqLen;
   report.limits = {{"max_num_tokens", options.maxNumTokens},
                    {"max_batch_size", options.maxBatchSize},
-                   {"max_seq_len", maxSeqLen}};
+                   {"max_seq_len", options.maxSeqLen}};
+  auto attributes = module->getAttrOfType<DictionaryAttr>("adapt.model");
+  report.name = attributes.getAs<StringAttr>("name").str();
+  report.family = attributes.getAs<StringAttr>("family").str();
+  report.dtype = attributes.getAs<StringAttr>("dtype").str();
+  if (state->model) {
+    const Model &model = *state->model;
+    report.sizes = {{"layers", static_cast<int64_t>(model.layers.size())},
+                    {"vocab_size", model.vocabSize}};
+    report.sizes.insert(report.sizes.end(), model.sizes.begin(), model.sizes.end());
+    report.parameters = model.countParameters();
+    report.stateBytesPerToken = model.getStateBytesPerToken();
+  }
+  if (llvm::MulOverflow(report.stateBytesPerToken, options.maxSeqLen, report.stateBytesPerSequence))
+    return refuse(state->context, "the state of one sequence takes more than 2^63 bytes");
   report.notes.clear();
   if (options.referenceWeights)
     report.notes.push_back("weights are recipes into the original files: they are read, cast and "

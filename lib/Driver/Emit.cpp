@@ -22,6 +22,25 @@ constexpr llvm::StringLiteral kRank = "rank0/";
 // Files of the checkpoint that the runtime reads.
 constexpr llvm::StringLiteral kTokenizerFiles[] = {"tokenizer.json", "tokenizer_config.json"};
 
+// The largest that is known has 33 MB; a pipe or a device has no end.
+constexpr uint64_t kMaxTokenizerBytes = 256 << 20;
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readTokenizerFile(llvm::StringRef path) {
+  llvm::sys::fs::file_status status;
+  std::error_code code = llvm::sys::fs::status(path, status);
+  if (!code && !llvm::sys::fs::is_regular_file(status))
+    return llvm::createStringError(path + ": not a file");
+  if (!code && status.getSize() > kMaxTokenizerBytes)
+    return llvm::createStringError(path + ": " + llvm::Twine(status.getSize()) +
+                                   " bytes; the limit is " + llvm::Twine(kMaxTokenizerBytes));
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (code || !buffer)
+    return llvm::createStringError("cannot read " + path + ": " +
+                                   (code ? code : buffer.getError()).message());
+  return std::move(*buffer);
+}
+
 std::string serialize(const google::protobuf::MessageLite &message) {
   // Maps in a fixed order: the same input gives the same bytes.
   std::string bytes;
@@ -43,19 +62,13 @@ std::string toString(const absl::Status &status) { return std::string(status.mes
 
 namespace {
 // Evaluates the recipes into weight files, in order of execution.
-absl::Status convertWeights(llvm::ArrayRef<WeightInstance> weights,
+absl::Status convertWeights(llvm::ArrayRef<WeightInstance> weights, llvm::ArrayRef<int> entries,
                             const weights::Checkpoint &checkpoint, const std::string &directory,
                             schema::WeightTable &table, BundleWriter &bundle) {
   table.set_mode(schema::WeightTable::CONVERTED);
-  llvm::StringMap<const schema::WeightTable::Param *> params;
-  for (const auto &param : table.params())
-    params[param.name()] = &param;
-  std::vector<const schema::WeightTable::Param *> paramOf;
   std::vector<weights::WeightItem> items;
-  for (const WeightInstance &weight : weights) {
-    ParamOp op = weight.param;
-    paramOf.push_back(params.lookup(op.getName()));
-    weights::WeightItem item{weight.name, paramOf.back()->type(), std::nullopt};
+  for (auto [weight, entry] : llvm::zip_equal(weights, entries)) {
+    weights::WeightItem item{weight.name, table.params(entry).type(), std::nullopt};
     if (auto layer = weight.indices.find("layer"); layer != weight.indices.end())
       item.layer = layer->second;
     items.push_back(std::move(item));
@@ -69,8 +82,8 @@ absl::Status convertWeights(llvm::ArrayRef<WeightInstance> weights,
       directory, [&](size_t item, const weights::Evaluation::Sink &sink) -> absl::Status {
         weights::Bindings bindings;
         bindings.indices = weights[item].indices;
-        auto evaluation =
-            weights::Evaluation::prepare(paramOf[item]->recipe(), bindings, checkpoint);
+        auto evaluation = weights::Evaluation::prepare(table.params(entries[item]).recipe(),
+                                                       bindings, checkpoint);
         return evaluation.ok() ? evaluation->stream(sink) : evaluation.status();
       });
   if (!status.ok())
@@ -126,17 +139,24 @@ Outcome Compiler::emit() {
   auto fail = [&](llvm::Error error) { return refuse(context, llvm::toString(std::move(error))); };
 
   program::ModuleOp program = program::getProgram(module);
+  if (!program) // only IR that a user gave can lack it
+    return refuse(context, options.input + " has no program: it is not the IR at the end of plan");
   schema::Program exported;
-  if (!program || failed(program::exportProgram(program, exported)))
-    return Outcome::Fault;
+  if (failed(program::exportProgram(program, exported)))
+    return options.compileFrom ? Outcome::Refused : Outcome::Fault;
 
   if (!state->checkpoint)
-    return refuse(context, "there are no weights to emit: " + options.input +
-                               " has a config.json but no safetensors");
+    return refuse(context, options.compileFrom
+                               ? "there are no weights to emit: --checkpoint names their folder"
+                               : "there are no weights to emit: " + options.input +
+                                     " has a config.json but no safetensors");
   auto weights = collectWeights(module);
   schema::WeightTable table;
-  if (failed(weights) || failed(exportParams(*weights, table)))
-    return Outcome::Fault;
+  FailureOr<std::vector<int>> entries = failure();
+  if (succeeded(weights))
+    entries = exportParams(*weights, table);
+  if (failed(entries))
+    return options.compileFrom ? Outcome::Refused : Outcome::Fault;
 
   FailureOr<std::string> kernels = state->generator->compile(module);
   if (failed(kernels))
@@ -155,7 +175,7 @@ Outcome Compiler::emit() {
     std::string directory = (writer.getDirectory() + "/" + kRank.drop_back()).str();
     if (std::error_code code = llvm::sys::fs::create_directories(directory))
       return refuse(context, "cannot make the folder " + directory + ": " + code.message());
-    status = convertWeights(*weights, *state->checkpoint, directory, table, writer);
+    status = convertWeights(*weights, *entries, *state->checkpoint, directory, table, writer);
   }
   if (!status.ok())
     return refuse(context, ::toString(status));
@@ -178,10 +198,10 @@ Outcome Compiler::emit() {
     llvm::sys::path::append(path, name);
     if (!llvm::sys::fs::exists(path))
       continue;
-    auto buffer = llvm::MemoryBuffer::getFile(path);
-    if (!buffer)
-      return refuse(context, "cannot read " + path + ": " + buffer.getError().message());
-    if (llvm::Error error = writer.addFile(("tokenizer/" + name).str(), (*buffer)->getBuffer()))
+    auto text = readTokenizerFile(path);
+    if (!text)
+      return fail(text.takeError());
+    if (llvm::Error error = writer.addFile(("tokenizer/" + name).str(), (*text)->getBuffer()))
       return fail(std::move(error));
     if (name == kTokenizerFiles[0])
       tokenizer = llvm::json::Object{{"file", "tokenizer/tokenizer.json"}};

@@ -4,6 +4,14 @@
 #include "dialects/Program/ProgramDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Common/SizeBounds.h"
+#include "passes/Common/TargetInfo.h"
+#include "passes/Fuse/Passes.h"
+#include "passes/Import/Passes.h"
+#include "passes/Map/Passes.h"
+#include "passes/Plan/Passes.h"
+#include "passes/Simplify/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -33,6 +41,19 @@ Outcome Compiler::State::prepare(const CompileOptions &options) {
     cpu.cpu = target->variant;
   if (options.useKernelCache)
     cpu.cacheDir = options.kernelCache.empty() ? getDefaultCacheDir() : options.kernelCache;
+  if (!cpu.cacheDir.empty()) {
+    std::error_code code = llvm::sys::fs::create_directories(cpu.cacheDir);
+    if (!code && !llvm::sys::fs::is_directory(cpu.cacheDir))
+      code = std::make_error_code(std::errc::not_a_directory);
+    if (!code)
+      code = llvm::sys::fs::access(cpu.cacheDir, llvm::sys::fs::AccessMode::Write);
+    std::string message =
+        "the kernel cache " + cpu.cacheDir + " cannot be written: " + code.message();
+    if (code && !options.kernelCache.empty())
+      return refuse(context, message + " (--no-kernel-cache does without)");
+    if (code)
+      emitWarning(UnknownLoc::get(&context)) << message << "; every kernel is compiled anew";
+  }
   cpu.threads = options.threads;
   auto created = createCpuKernelGenerator(cpu);
   if (!created)
@@ -55,24 +76,132 @@ DictionaryAttr getLimits(MLIRContext &context, const CompileOptions &options, in
   };
   return builder.getDictionaryAttr(
       {size("T", options.maxNumTokens), size("S", options.maxBatchSize),
-       size("B", llvm::divideCeil(maxSeqLen, blockTokens)),
+       size("B", llvm::divideCeil(maxSeqLen, blockTokens)), size("max_seq_len", maxSeqLen),
        builder.getNamedAttr("L", builder.getI64ArrayAttr({0, options.maxNumTokens}))});
 }
+
+/// What is read of a module's attribute adapt.model, which a user may have written.
+bool checkModelAttribute(ModuleOp module, StringRef input) {
+  auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
+  bool isValid = true;
+  auto check = [&](StringRef key, bool isRight, StringRef wanted) {
+    if (!isRight)
+      module.emitError() << "adapt.model: '" << key << "' must be " << wanted;
+    isValid &= isRight;
+  };
+  if (!model) {
+    module.emitError() << input << " has no attribute adapt.model, a dictionary";
+    return false;
+  }
+  // The name names the bundle unless -o does: it stays in the folder.
+  auto name = model.getAs<StringAttr>("name");
+  check("name",
+        name && !name.empty() &&
+            llvm::none_of(name.getValue(),
+                          [](char c) { return c == '/' || static_cast<unsigned char>(c) < ' '; }),
+        "a file's name");
+  for (StringRef key : {"family", "dtype"})
+    check(key, bool(model.getAs<StringAttr>(key)), "a string");
+  for (StringRef key : {"vocab_size", "max_seq_len"}) {
+    auto size = model.getAs<IntegerAttr>(key);
+    check(key,
+          size && size.getType().isInteger(64) && size.getInt() >= 1 && size.getInt() <= INT32_MAX,
+          "an i64 from 1 to 2147483647");
+  }
+  for (StringRef key : {"bos_token_ids", "eos_token_ids"}) {
+    auto ids = model.getAs<ArrayAttr>(key);
+    check(key,
+          ids && llvm::all_of(ids,
+                              [](Attribute id) {
+                                auto integer = dyn_cast<IntegerAttr>(id);
+                                return integer && integer.getType().isInteger(64) &&
+                                       integer.getInt() >= 0;
+                              }),
+          "a list of i64");
+  }
+  return isValid;
+}
+
+/// The verifier at the end of a phase.
+void buildVerifier(Phase phase, PassManager &manager) {
+  switch (phase) {
+  case Phase::Import:
+    return manager.addPass(createVerifyImport());
+  case Phase::Simplify:
+    return manager.addPass(createVerifySimplify());
+  case Phase::Map:
+    return manager.addPass(createVerifyMap());
+  case Phase::Fuse:
+    return manager.addPass(createVerifyFuse());
+  case Phase::Plan:
+  case Phase::Emit:
+    return manager.addPass(createVerifyPlan());
+  }
+}
 } // namespace
+
+Outcome Compiler::resume() {
+  MLIRContext &context = state->context;
+  const StringRef input = options.input;
+  if (llvm::sys::fs::is_directory(input))
+    return refuse(context, input + " is a folder; --compile-from goes on from a file of IR, as "
+                                   "--compile-to and --dump-phases write it");
+  state->module = parseSourceFile<ModuleOp>(input, ParserConfig(&context));
+  if (!state->module)
+    return Outcome::Refused;
+  ModuleOp module = *state->module;
+  if (!checkModelAttribute(module, input))
+    return Outcome::Refused;
+
+  // Layouts and kernels follow from the target: half a bundle for one and half for another is none.
+  auto target = state->target->toAttribute(&context, state->generator->getCpu(),
+                                           state->generator->getRequiredFeatures());
+  if (auto given = module->getAttrOfType<DictionaryAttr>(TargetInfo::kAttribute);
+      given && given != target) {
+    auto name = given.getAs<StringAttr>("name"), cpu = given.getAs<StringAttr>("cpu");
+    std::string text = name ? name.str() + (cpu ? ":" + cpu.str() : "") : "another";
+    return refuse(context, input + " was made for the target " + text + ", not for " +
+                               state->target->name + ":" + state->generator->getCpu() +
+                               " as this compiler describes it: give --target=" + text +
+                               " or compile from the checkpoint");
+  }
+  if (*options.compileFrom >= Phase::Plan && !module->hasAttr(SizeBounds::kAttribute))
+    return refuse(context, input + " has no adapt.limits: it is not the IR at the end of plan");
+
+  PassManager manager(&context);
+  buildVerifier(*options.compileFrom, manager);
+  if (failed(manager.run(module)))
+    return Outcome::Refused;
+  if (!options.checkpoint.empty()) {
+    auto checkpoint = weights::Checkpoint::open(options.checkpoint);
+    if (!checkpoint.ok())
+      return refuse(context, std::string(checkpoint.status().message()));
+    state->checkpoint = std::move(*checkpoint);
+  }
+  return Outcome::Done;
+}
+
+Outcome Compiler::keepLimits() {
+  ModuleOp module = *state->module;
+  FailureOr<SizeBounds> bounds = SizeBounds::get(module);
+  if (failed(bounds))
+    return Outcome::Refused;
+  auto keep = [&](StringRef symbol, int64_t &option) {
+    const SizeBounds::Range *range = bounds->find(symbol);
+    option = range ? range->max : 0;
+    return range != nullptr;
+  };
+  if (!keep("T", options.maxNumTokens) || !keep("S", options.maxBatchSize) ||
+      !keep("max_seq_len", options.maxSeqLen))
+    return refuse(state->context, "adapt.limits must bound T, S and max_seq_len");
+  return Outcome::Done;
+}
 
 Outcome Compiler::import() {
   MLIRContext &context = state->context;
   if (options.compileFrom) {
-    ParserConfig config(&context);
-    state->module = parseSourceFile<ModuleOp>(options.input, config);
-    if (!state->module)
-      return Outcome::Refused;
-    if (!options.checkpoint.empty()) {
-      auto checkpoint = weights::Checkpoint::open(options.checkpoint);
-      if (!checkpoint.ok())
-        return refuse(context, std::string(checkpoint.status().message()));
-      state->checkpoint = std::move(*checkpoint);
-    }
+    if (Outcome outcome = resume(); outcome != Outcome::Done)
+      return outcome;
   } else {
     ImportOptions import;
     import.path = options.input;
@@ -91,21 +220,25 @@ Outcome Compiler::import() {
 
   ModuleOp module = *state->module;
   auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
-  auto modelSeqLen = model ? model.getAs<IntegerAttr>("max_seq_len") : IntegerAttr();
-  if (!modelSeqLen)
-    return refuse(context, options.input + " has no adapt.model with max_seq_len");
-  if (options.maxSeqLen > modelSeqLen.getInt())
+  int64_t modelSeqLen = model.getAs<IntegerAttr>("max_seq_len").getInt();
+  if (options.maxSeqLen > modelSeqLen)
     return refuse(context, "--max-seq-len=" + llvm::Twine(options.maxSeqLen) +
-                               " is more than the model's " + llvm::Twine(modelSeqLen.getInt()));
+                               " is more than the model's " + llvm::Twine(modelSeqLen));
   if (options.maxSeqLen == 0)
-    options.maxSeqLen = modelSeqLen.getInt();
-  if (!options.compileFrom || !module->hasAttr("adapt.target"))
-    module->setAttr("adapt.target",
-                    state->target->toAttribute(&context, state->generator->getCpu(),
-                                               state->generator->getRequiredFeatures()));
-  module->setAttr("adapt.limits",
-                  getLimits(context, options, options.maxSeqLen, state->target->blockTokens));
+    options.maxSeqLen = modelSeqLen;
+  module->setAttr(TargetInfo::kAttribute,
+                  state->target->toAttribute(&context, state->generator->getCpu(),
+                                             state->generator->getRequiredFeatures()));
+  // A plan was made within its limits.
+  if (!options.compileFrom || *options.compileFrom < Phase::Plan)
+    module->setAttr(SizeBounds::kAttribute,
+                    getLimits(context, options, options.maxSeqLen, state->target->blockTokens));
+  else if (Outcome outcome = keepLimits(); outcome != Outcome::Done)
+    return outcome;
   if (options.output.empty())
     options.output = model.getAs<StringAttr>("name").str() + ".bundle";
+  if (isWritten())
+    if (auto output = BundleWriter::checkOutput(options.output); !output)
+      return refuse(context, llvm::toString(output.takeError()));
   return Outcome::Done;
 }

@@ -404,9 +404,12 @@ private:
     model.dtypeOrigin = "--dtype";
     if (wantedType)
       return success();
-    const Json *value = config.config.get("dtype");
+    const Json *value = config.config.get("dtype"), *older = config.config.get("torch_dtype");
     if (!value || value->kind() == Json::Null)
-      value = config.config.get("torch_dtype");
+      value = older;
+    else if (older && older->kind() != Json::Null && *older != *value)
+      return error() << "dtype = " << toString(*value) << " and torch_dtype = " << toString(*older)
+                     << " contradict each other (--dtype chooses one)";
     Builder builder(context);
     if (value && value->kind() != Json::Null) {
       std::string name = value->getAsString().value_or("").str();
@@ -494,8 +497,12 @@ FailureOr<Model> bindModel(MLIRContext *context, const Family &family, const Mod
 FailureOr<const Family *> selectFamily(MLIRContext *context, ArrayRef<Family> families,
                                        const ModelConfig &config) {
   std::string modelType;
-  if (auto type = config.config.getString("model_type"))
-    modelType = type->str();
+  if (const Json *value = config.config.get("model_type"); value && value->kind() != Json::Null) {
+    if (!value->getAsString())
+      return emitError(UnknownLoc::get(context))
+             << config.path << ": model_type = " << toString(*value) << ": must be a string";
+    modelType = value->getAsString()->str();
+  }
   std::vector<std::string> known;
   for (const Family &family : families) {
     if (!modelType.empty() && llvm::is_contained(family.modelTypes, modelType))

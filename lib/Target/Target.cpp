@@ -253,6 +253,9 @@ std::vector<std::string> listTargets(ArrayRef<std::string> directories) {
 FailureOr<Target> loadTarget(MLIRContext *context, StringRef spec,
                              ArrayRef<std::string> directories) {
   auto [name, variant] = spec.split(':');
+  for (const std::string &folder : directories)
+    if (!llvm::sys::fs::is_directory(folder))
+      return emitError(UnknownLoc::get(context)) << folder << ": not a folder of targets";
   std::vector<std::string> known = listTargets(directories);
   // Only names that are files of a folder are opened, so a name is never a path.
   if (!llvm::is_contained(known, name))

@@ -35,7 +35,8 @@ std::string hex(const XXH128_hash_t &hash) {
 
 /// Calls `each` with the pieces of a regular file.
 template <typename Each> absl::Status readPieces(const std::string &path, const Each &each) {
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a pipe would be waited for.
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
     return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
   absl::Cleanup close = [&] { ::close(file); };

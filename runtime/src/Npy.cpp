@@ -6,8 +6,10 @@
 #include "absl/strings/strip.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include <fcntl.h>
@@ -163,7 +165,8 @@ void formatType(std::string *out, const ElementType &type) {
 
 static absl::StatusOr<NpyArray> readArray(const std::string &path,
                                           absl::Span<const ElementType> wanted) {
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a pipe would be waited for.
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
     return systemFailure(path);
   absl::Cleanup close = [&] { ::close(file); };
@@ -241,7 +244,17 @@ absl::StatusOr<NpyWriter> NpyWriter::create(const std::string &path, const std::
     return failure(path, absl::StrCat("shape (", absl::StrJoin(shape, ", "), ") is too large"));
   NpyWriter writer;
   writer.path = path;
-  writer.temporary = absl::StrCat(path, ".", getpid(), ".tmp");
+  // A link stays and what it leads to is replaced; a device or a folder never is.
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0) {
+    if (!S_ISREG(info.st_mode))
+      return failure(path, "is there and not a regular file: it is not replaced");
+    std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
+    if (!real)
+      return systemFailure(path);
+    writer.path = real.get();
+  }
+  writer.temporary = absl::StrCat(writer.path, ".", getpid(), ".tmp");
   writer.elementBytes = descr == "<i8" || descr == "<f8" ? 8 : 4;
   writer.elements = *count;
   std::string header =

@@ -6,10 +6,15 @@
 #include "CLI/CLI.hpp"
 
 #include <cstdio>
+#include <limits>
 
 using namespace adapt::rt;
 
 namespace {
+
+/// Counts and lengths; sums of two do not overflow. (CLI::PositiveNumber says its range in 300
+/// digits.)
+const CLI::Range kPositive(int64_t(1), int64_t(std::numeric_limits<int32_t>::max()));
 
 /// Reports a failure; the exit code.
 int report(const absl::Status &status) {
@@ -49,7 +54,7 @@ int main(int argc, char **argv) {
 
   app.add_option("--max-tokens", maxTokens,
                  "Generate at most N tokens (default: what the context holds)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(int64_t(0), int64_t(std::numeric_limits<int32_t>::max())))
       ->needs(prompt)
       ->type_name("N");
   app.add_option("--temperature", options.sampling.temperature, "0: greedy (default)")
@@ -72,12 +77,12 @@ int main(int argc, char **argv) {
       ->delimiter(',')
       ->needs(tokens);
   app.add_option("--chunk", options.chunk, "Prefill in chunks of N tokens")
-      ->check(CLI::PositiveNumber)
+      ->check(kPositive)
       ->needs(tokens)
       ->type_name("N");
   auto *generate = app.add_option("--generate", options.generate,
                                   "Continue each row by N greedy tokens, whatever they are")
-                       ->check(CLI::PositiveNumber)
+                       ->check(kPositive)
                        ->needs(tokens)
                        ->type_name("N");
   auto *outputTokens = app.add_option("--output-tokens", options.outputTokens,
@@ -86,16 +91,16 @@ int main(int argc, char **argv) {
   outputTokens->needs(generate);
 
   app.add_option("--bench-prompt", options.benchPrompt, "Tokens of the prefill (default 512)")
-      ->check(CLI::PositiveNumber)
+      ->check(kPositive)
       ->needs(benchFlag);
   app.add_option("--bench-context", options.benchContext, "Tokens before the decode (default 128)")
-      ->check(CLI::PositiveNumber)
+      ->check(kPositive)
       ->needs(benchFlag);
   app.add_option("--bench-decode", options.benchDecode, "Tokens of the decode (default 64)")
-      ->check(CLI::PositiveNumber)
+      ->check(kPositive)
       ->needs(benchFlag);
   app.add_option("--bench-repetitions", options.benchRepetitions, "Medians of so many (default 5)")
-      ->check(CLI::PositiveNumber)
+      ->check(kPositive)
       ->needs(benchFlag);
 
   app.add_option("--threads", options.threads, "Default: one a core")

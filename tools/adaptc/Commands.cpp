@@ -46,12 +46,48 @@ void adapt::addOptions(CLI::App &app, CommandOptions &options) {
   app.add_flag("--json", options.json, "for machines, on stdout");
 }
 
+void adapt::checkCombinations(const CLI::App &app, const CommandOptions &options,
+                              bool isSubcommand) {
+  const CompileOptions &compile = options.compile;
+  auto given = [&](const char *name) { return app.count(name) > 0; };
+  auto refuse = [](const std::string &message) { throw CLI::ValidationError(message); };
+  if (!compile.compileFrom) {
+    if (given("--checkpoint"))
+      refuse("--checkpoint goes with --compile-from; a folder to compile stands without an option");
+    return;
+  }
+  if (isSubcommand)
+    refuse("--compile-from does not go with plan and inspect, which read a checkpoint");
+  if (*compile.compileFrom == Phase::Emit)
+    refuse("--compile-from=emit: nothing comes after emit");
+  if (compile.compileTo && *compile.compileTo <= *compile.compileFrom)
+    refuse("--compile-to must name a phase after that of --compile-from");
+  for (const char *option : {"--dtype", "--family-dir"})
+    if (given(option))
+      refuse(std::string(option) + " does not go with --compile-from: the IR has it already");
+  if (*compile.compileFrom >= Phase::Plan)
+    for (const char *option : {"--max-num-tokens", "--max-batch-size", "--max-seq-len"})
+      if (given(option))
+        refuse(std::string(option) + " does not go with --compile-from=plan: it was planned for");
+}
+
 namespace {
+// Whether all of stdout was written; a full disk must not look like success.
+bool flushOutput() {
+  llvm::raw_fd_ostream &os = llvm::outs();
+  os.flush();
+  if (!os.has_error())
+    return true;
+  llvm::errs() << "error: cannot write to stdout: " << os.error().message() << '\n';
+  os.clear_error();
+  return false;
+}
+
 int finish(Outcome outcome, const CommandOptions &options, const Compiler &compiler) {
   if (outcome == Outcome::Done && options.json)
     llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(compiler.getReport().toJson()))
                  << '\n';
-  return static_cast<int>(outcome);
+  return flushOutput() ? static_cast<int>(outcome) : 1;
 }
 } // namespace
 
@@ -63,11 +99,12 @@ int adapt::runCompile(CommandOptions &options) {
   Outcome outcome = compiler.run();
   if (outcome == Outcome::Done && !isWritten) {
     compiler.getModule().print(llvm::outs());
-    return 0;
+    return flushOutput() ? 0 : 1;
   }
   if (outcome == Outcome::Done)
     llvm::errs() << "wrote " << compiler.getOutput() << " ("
-                 << formatBytes(compiler.getReport().weightBytes) << " of weights, "
+                 << formatBytes(compiler.getReport().weightBytes)
+                 << (compile.referenceWeights ? " of weights by reference, " : " of weights, ")
                  << compiler.getReport().kernels.size() << " kernels)\n";
   return finish(outcome, options, compiler);
 }
@@ -97,7 +134,7 @@ int adapt::runPlan(CommandOptions &options) {
        << " written before fusion, state not counted\n";
   for (const std::string &note : report.notes)
     os << "note: " << note << '\n';
-  return 0;
+  return flushOutput() ? 0 : 1;
 }
 
 int adapt::runInspect(CommandOptions &options) {
@@ -119,5 +156,5 @@ int adapt::runInspect(CommandOptions &options) {
      << llvm::formatv("{0,25}{1,12}\n", "runs as", "in a step");
   for (const Report::Mapping &row : report.mapping)
     os << llvm::formatv("  {0,-30}{1,12}{2,12}\n", row.operation, row.implementation, row.inStep);
-  return 0;
+  return flushOutput() ? 0 : 1;
 }

@@ -16,6 +16,8 @@ struct CommandOptions {
 };
 
 void addOptions(CLI::App &app, CommandOptions &options);
+/// Refuses options that do not go together: throws a CLI::ValidationError.
+void checkCombinations(const CLI::App &app, const CommandOptions &options, bool isSubcommand);
 int runCompile(CommandOptions &options);
 int runPlan(CommandOptions &options);
 int runInspect(CommandOptions &options);

@@ -1,5 +1,6 @@
 // adaptc: a checkpoint in, a bundle out.
 #include "Commands.h"
+#include "adapt/Bundle/BundleWriter.h"
 #include "adapt/Support/Version.h"
 #include "adapt/Target/Target.h"
 #include <CLI/CLI.hpp>
@@ -33,10 +34,12 @@ int main(int argc, char **argv) {
     app.parse(argc, argv);
     if (!*plan && !*inspect && options.compile.input.empty())
       throw CLI::RequiredError("model");
+    checkCombinations(app, options, *plan || *inspect);
   } catch (const CLI::ParseError &error) {
     // --help and --version end here too, with 0.
     return app.exit(error) == 0 ? 0 : 2;
   }
+  removeUnfinishedBundlesOnSignal();
   if (*plan)
     return runPlan(options);
   if (*inspect)

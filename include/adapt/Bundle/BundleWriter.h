@@ -12,8 +12,10 @@ namespace adapt {
 
 class BundleWriter {
 public:
-  /// Makes the temporary folder. Errors: the output exists and is not a bundle, or cannot be
-  /// written beside.
+  /// Where the bundle will lie: `output` without symbolic links. Error: something is there that is
+  /// not a bundle, or a bundle with other things in its folder; nothing of that is ever removed.
+  static llvm::Expected<std::string> checkOutput(llvm::StringRef output);
+  /// Makes the temporary folder. Errors: those of checkOutput; it cannot be written there.
   static llvm::Expected<BundleWriter> create(llvm::StringRef output);
   BundleWriter(BundleWriter &&other) noexcept;
   BundleWriter &operator=(BundleWriter &&) = delete;
@@ -44,6 +46,10 @@ private:
   std::string output, temporary;
   std::map<std::string, File> files;
 };
+
+/// From now on SIGINT, SIGTERM and SIGHUP remove the temporary folders before they end the process.
+/// To be called once, before any thread is made.
+void removeUnfinishedBundlesOnSignal();
 
 /// XXH3-128 in hex, as in the manifest.
 std::string hashBytes(llvm::StringRef bytes);

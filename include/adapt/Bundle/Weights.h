@@ -23,8 +23,9 @@ struct WeightInstance {
 /// reads them. Errors (emitted): two different params under one name.
 mlir::FailureOr<std::vector<WeightInstance>> collectWeights(mlir::ModuleOp module);
 
-/// Fills `params` of the table: one entry per param with the index values that occur.
-llvm::LogicalResult exportParams(llvm::ArrayRef<WeightInstance> weights,
-                                 schema::WeightTable &table);
+/// Fills `params` of the table: one entry per param with the index values that occur. Returns the
+/// entry of each weight.
+mlir::FailureOr<std::vector<int>> exportParams(llvm::ArrayRef<WeightInstance> weights,
+                                               schema::WeightTable &table);
 
 } // namespace adapt

@@ -64,6 +64,10 @@ private:
   Outcome runPhases(Phase last);
   Outcome runPhase(Phase phase);
   Outcome import();
+  /// Instead of an import, with compileFrom: reads and checks the IR.
+  Outcome resume();
+  /// Sets the options to the limits that a plan was made within.
+  Outcome keepLimits();
   Outcome emit();
   /// Fills the report from the module.
   Outcome describe();
