@@ -169,9 +169,9 @@ protected:
 };
 
 // Steps of a ragged batch: long and short prefills, single tokens, nothing at all.
-const std::vector<int64_t> kLengths = {150, 31, 17, 4, 1};
+const std::vector<int64_t> kLengths = {290, 31, 17, 4, 1};
 const std::vector<std::vector<int64_t>> kSteps = {
-    {150, 20, 1, 3, 0}, {0, 1, 1, 1, 0}, {0, 10, 15, 0, 1}};
+    {290, 20, 1, 3, 0}, {0, 1, 1, 1, 0}, {0, 10, 15, 0, 1}};
 } // namespace
 
 TEST_P(PagedAttention, RaggedStepsEqualDoubleLoops) {
@@ -212,8 +212,9 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, PagedAttention,
     testing::Values(Case{"f32", "f32", 4, 2, 16, 16}, Case{"bf16", "bf16", 9, 3, 64, 64},
                     Case{"bf16_mha_window", "bf16", 2, 2, 32, 32, 20},
-                    Case{"f32_window", "f32", 6, 2, 16, 32, 7}, Case{"f32_odd", "f32", 3, 1, 7, 21},
-                    Case{"bf16_odd", "bf16", 3, 1, 9, 21},
+                    Case{"f32_window", "f32", 6, 2, 16, 32, 7},
+                    Case{"f32_long_window", "f32", 3, 1, 16, 16, 150},
+                    Case{"f32_odd", "f32", 3, 1, 7, 21}, Case{"bf16_odd", "bf16", 3, 1, 9, 21},
                     Case{"bf16_many_heads", "bf16", 32, 1, 16, 128},
                     Case{"f16", "f16", 6, 2, 32, 24, 9},
                     Case{"bf16_fma", "bf16", 6, 2, 32, 24, 0, "-avx512bf16"},
