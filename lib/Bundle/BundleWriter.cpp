@@ -162,7 +162,7 @@ Expected<std::string> BundleWriter::checkOutput(StringRef output) {
   }
   if (sys::fs::exists(path))
     if (Error error = checkReplaceable(path))
-      return std::move(error);
+      return Expected<std::string>(std::move(error));
   return path.str().str();
 }
 
