@@ -58,6 +58,29 @@ DictionaryAttr getLimits(MLIRContext &context, const CompileOptions &options, in
        size("B", llvm::divideCeil(maxSeqLen, blockTokens)),
        builder.getNamedAttr("L", builder.getI64ArrayAttr({0, options.maxNumTokens}))});
 }
+
+// The ranks, as passes know them. A module that is sharded has its mesh already.
+Outcome setMesh(ModuleOp module, const CompileOptions &options) {
+  Builder builder(module.getContext());
+  NamedAttrList mesh;
+  for (auto [axis, size] : {std::pair("pp", options.pp), std::pair("tp", options.tp)})
+    if (size > 1)
+      mesh.set(axis, builder.getI64IntegerAttr(size));
+  Attribute wanted = mesh.getDictionary(module.getContext());
+  bool isSharded = options.compileFrom && *options.compileFrom >= Phase::Shard;
+  Attribute known = module->getAttr(AdaptDialect::kMesh);
+  if (!isSharded && !mesh.empty())
+    module->setAttr(AdaptDialect::kMesh, wanted);
+  else if (isSharded && !mesh.empty() && wanted != known)
+    return refuse(*module.getContext(),
+                  "--tp and --pp are not those that " + options.input + " was sharded for");
+  if (getMeshSize(module, "tp") * getMeshSize(module, "pp") > 1 &&
+      options.compileTo.value_or(Phase::Emit) > Phase::Fuse)
+    return refuse(*module.getContext(),
+                  "the phases plan and emit make programs of one rank; with --tp or --pp stop "
+                  "before them, with --compile-to=fuse");
+  return Outcome::Done;
+}
 } // namespace
 
 Outcome Compiler::import() {
@@ -105,6 +128,8 @@ Outcome Compiler::import() {
                                                state->generator->getRequiredFeatures()));
   module->setAttr("adapt.limits",
                   getLimits(context, options, options.maxSeqLen, state->target->blockTokens));
+  if (Outcome outcome = setMesh(module, options); outcome != Outcome::Done)
+    return outcome;
   if (options.output.empty())
     options.output = model.getAs<StringAttr>("name").str() + ".bundle";
   return Outcome::Done;
