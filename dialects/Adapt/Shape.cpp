@@ -113,6 +113,7 @@ ShardingRule ReshapeOp::getShardingRule() {
   }
   rule.operands = {inAxes};
   rule.results = {outAxes};
+  rule.isLinear = true;
   return rule;
 }
 
@@ -171,6 +172,7 @@ ShardingRule TransposeOp::getShardingRule() {
     out.push_back(in[axis]);
   rule.operands = {in};
   rule.results = {out};
+  rule.isLinear = true;
   return rule;
 }
 
@@ -217,6 +219,7 @@ ShardingRule BroadcastOp::getShardingRule() {
   for (auto [index, axis] : llvm::enumerate(getDimensions()))
     axes.push_back(in[index] == out[axis] ? rule.results[0][axis] : ShardingRule::kNone);
   rule.operands = {axes};
+  rule.isLinear = true;
   return rule;
 }
 
@@ -277,6 +280,7 @@ ShardingRule SliceOp::getShardingRule() {
   }
   rule.operands = {axes};
   rule.results = {axes};
+  rule.isLinear = true;
   return rule;
 }
 
@@ -342,6 +346,7 @@ ShardingRule ConcatOp::getShardingRule() {
   }
   rule.operands.assign(getInputs().size(), axes);
   rule.results = {axes};
+  rule.isLinear = true;
   return rule;
 }
 
@@ -394,6 +399,7 @@ ShardingRule ReduceOp::getShardingRule() {
       out.push_back(rule.factors.size());
     rule.factors.push_back({size, reduced ? reduction : ShardingRule::Reduction::None});
   }
+  rule.isLinear = getKind() == ReduceKind::Sum;
   rule.operands = {in};
   rule.results = {out};
   return rule;
@@ -415,6 +421,8 @@ LogicalResult GatherOp::verify() {
     return emitOpError("needs a table of rank 1 or more");
   if (failed(verifyElementType(*this, getTable(), getResult())))
     return failure();
+  if (std::optional<DimsAttr> first = getFirstRow(); first && first->getExprs().size() != 1)
+    return emitOpError() << "first_row is one size, not " << first->getExprs().size();
   SmallVector<AffineExpr> expected = getDims(typeOf(getIndices()));
   llvm::append_range(expected, ArrayRef(getDims(table)).drop_front());
   return verifySizes(*this, expected, getType());
@@ -422,20 +430,29 @@ LogicalResult GatherOp::verify() {
 
 ShardingRule GatherOp::getShardingRule() {
   ShardingRule rule;
-  SmallVector<int> table = {ShardingRule::kNone}, indices, result;
+  SmallVector<AffineExpr> tableDims = getDims(typeOf(getTable()));
+  SmallVector<int> table, indices, result;
   for (AffineExpr size : getDims(typeOf(getIndices()))) {
     indices.push_back(rule.factors.size());
     rule.factors.push_back({size});
   }
   result = indices;
-  for (AffineExpr size : ArrayRef(getDims(typeOf(getTable()))).drop_front()) {
+  for (AffineExpr size : ArrayRef(tableDims).drop_front()) {
     table.push_back(rule.factors.size());
     result.push_back(rule.factors.size());
     rule.factors.push_back({size});
   }
+  // A part of the table gives zeros for rows that it does not hold.
+  table.insert(table.begin(), rule.factors.size());
+  rule.factors.push_back({tableDims[0], ShardingRule::Reduction::Sum});
   rule.operands = {table, indices};
   rule.results = {result};
   return rule;
+}
+
+void GatherOp::setPart(int factor, AffineExpr offset) {
+  if (factor == getShardingRule().operands[0][0])
+    setFirstRowAttr(DimsAttr::get(getContext(), offset));
 }
 
 // Of the table only the gathered rows are read.

@@ -78,17 +78,27 @@ def Adapt_ReduceOp : Adapt_BaseOp<"reduce"> {
   let hasVerifier = 1;
 }
 
-def Adapt_GatherOp : Adapt_BaseOp<"gather"> {
+def Adapt_GatherOp : Adapt_BaseOp<"gather",
+    [DeclareOpInterfaceMethods<ShardingRuleOpInterface, ["setPart"]>]> {
   let summary = "rows of a table, by index";
   let description = [{
     result[i…, d…] = table[indices[i…], d…]. Indices must lie in [0, rows): the runtime's inputs are
     checked before a program runs. The table may be packed (a tied embedding).
+
+    With `first_row` (one size) the table is a part of a larger one and begins with that row; rows
+    that it does not hold are zeros.
   }];
-  let arguments = (ins Adapt_Tensor:$table, Adapt_IndexTensor:$indices);
+  let arguments = (ins Adapt_Tensor:$table, Adapt_IndexTensor:$indices,
+                       OptionalAttr<Adapt_DimsAttr>:$first_row);
   let results = (outs Adapt_Tensor:$result);
   let assemblyFormat = [{
-    $table `[` $indices `]` attr-dict `:` type($table) `,` type($indices) `->` type($result)
+    $table `[` $indices `]` (`first_row` $first_row^)? attr-dict
+    `:` type($table) `,` type($indices) `->` type($result)
   }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$table,
+                                 "::mlir::Value":$indices), [{
+    build($_builder, $_state, type, table, indices, /*first_row=*/nullptr);
+  }]>];
   let hasVerifier = 1;
 }
 

@@ -197,13 +197,23 @@ LogicalResult GatherOp::evaluate(interp::EvalContext &context, ArrayRef<interp::
   const interp::Tensor &table = operands[0].tensor(), &indices = operands[1].tensor();
   int64_t rows = table.getDim(0);
   int64_t size = rows ? table.getNumElements() / rows : 0;
-  for (auto [i, row] : llvm::enumerate(indices.ints()))
-    if (row < 0 || row >= rows)
-      return emitOpError("cannot be evaluated: index ")
-             << i << " is " << row << ", but the table has " << rows << " rows";
+  int64_t first = 0;
+  if (std::optional<DimsAttr> firstRow = getFirstRow()) {
+    std::optional<int64_t> value = context.getSize(firstRow->getExprs()[0]);
+    if (!value)
+      return emitOpError("cannot be evaluated: first_row ")
+             << toString(firstRow->getExprs()[0]) << " is not known";
+    first = *value;
+  } else {
+    for (auto [i, row] : llvm::enumerate(indices.ints()))
+      if (row < 0 || row >= rows)
+        return emitOpError("cannot be evaluated: index ")
+               << i << " is " << row << ", but the table has " << rows << " rows";
+  }
   auto copy = [&](auto from, auto to) {
     for (auto [i, row] : llvm::enumerate(indices.ints()))
-      llvm::copy(from.slice(row * size, size), to.begin() + i * size);
+      if (row >= first && row - first < rows)
+        llvm::copy(from.slice((row - first) * size, size), to.begin() + i * size);
   };
   if (result->isFloat())
     copy(table.floats(), result->mutableFloats());

@@ -259,6 +259,12 @@ Lowered GatherOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, Valu
   Value table = operands[0];
   int64_t indexRank = typeOf(operands[1]).getRank(), rank = getType().getRank();
   auto packed = dyn_cast_or_null<PackedAttr>(typeOf(getTable()).getEncoding());
+  Value first;
+  if (std::optional<DimsAttr> firstRow = getFirstRow()) {
+    if (typeOf(getTable()).isDynamicDim(0))
+      return emitOpError("with first_row has no lowering for a table of symbolic size"), failure();
+    first = context.getSize(builder, getLoc(), firstRow->getExprs()[0]);
+  }
   Value init = createEmpty(builder, getLoc(), context, getType());
   auto indexMap = builder.getMultiDimIdentityMap(rank).getMajorSubMap(indexRank);
   auto generic = linalg::GenericOp::create(
@@ -266,6 +272,15 @@ Lowered GatherOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, Valu
       ArrayRef<AffineMap>{indexMap, builder.getMultiDimIdentityMap(rank)}, parallel(rank),
       [&](OpBuilder &b, Location loc, ValueRange args) {
         SmallVector<Value> at = {arith::IndexCastOp::create(b, loc, b.getIndexType(), args[0])};
+        Value isHeld;
+        if (first) {
+          // Unsigned: rows before the first are beyond the last, too. Some row is read anyhow.
+          at[0] = arith::SubIOp::create(b, loc, at[0], first);
+          Value rows = arith::ConstantIndexOp::create(b, loc, typeOf(getTable()).getDimSize(0));
+          isHeld = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at[0], rows);
+          Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+          at[0] = arith::SelectOp::create(b, loc, isHeld, at[0], zero);
+        }
         for (int64_t axis = indexRank; axis < rank; ++axis)
           at.push_back(linalg::IndexOp::create(b, loc, axis));
         if (packed) {
@@ -274,7 +289,13 @@ Lowered GatherOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, Valu
           at = {arith::DivUIOp::create(b, loc, at[0], n), arith::DivUIOp::create(b, loc, at[1], k),
                 arith::RemUIOp::create(b, loc, at[0], n), arith::RemUIOp::create(b, loc, at[1], k)};
         }
-        linalg::YieldOp::create(b, loc, tensor::ExtractOp::create(b, loc, table, at).getResult());
+        Value element = tensor::ExtractOp::create(b, loc, table, at);
+        if (isHeld) {
+          Type type = element.getType();
+          Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+          element = arith::SelectOp::create(b, loc, isHeld, element, zero);
+        }
+        linalg::YieldOp::create(b, loc, element);
       });
   return SmallVector<Value>{generic.getResult(0)};
 }
