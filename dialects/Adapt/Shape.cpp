@@ -428,7 +428,8 @@ ShardingRule GatherOp::getShardingRule() {
     rule.factors.push_back({size});
   }
   result = indices;
-  for (AffineExpr size : ArrayRef(getDims(typeOf(getTable()))).drop_front()) {
+  SmallVector<AffineExpr> tableDims = getDims(typeOf(getTable()));
+  for (AffineExpr size : ArrayRef(tableDims).drop_front()) {
     table.push_back(rule.factors.size());
     result.push_back(rule.factors.size());
     rule.factors.push_back({size});
