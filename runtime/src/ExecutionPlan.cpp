@@ -8,6 +8,9 @@ using namespace adapt::rt;
 namespace {
 constexpr uint64_t kCopyPiece = uint64_t(64) << 10;
 constexpr uint64_t kMaxItems = uint64_t(1) << 40;
+/// Blocks of a GPU along x, and along y and z: CUDA's limits.
+constexpr int64_t kMaxBlocksX = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxBlocksYZ = 65535;
 } // namespace
 
 absl::StatusOr<Region> ExecutionPlan::port(absl::string_view name) const {
@@ -29,6 +32,10 @@ absl::Status ExecutionPlan::prepareLaunch(const Shape &shape, LaunchShape &resul
     result.kind = LaunchShape::Kind::kKernel;
     result.kernel = variant.kernel;
     result.sizes = mine.data();
+    result.numSizes = static_cast<uint32_t>(mine.size());
+    result.numBuffers = shape.numBuffers;
+    result.threads = variant.threads;
+    result.gridRank = static_cast<uint32_t>(variant.grid.size());
     result.items = 1;
     for (size_t i = 0; i < 3; ++i) {
       int64_t extent = 1;
@@ -40,6 +47,12 @@ absl::Status ExecutionPlan::prepareLaunch(const Shape &shape, LaunchShape &resul
                            value ? absl::StrCat(*value) : "not computable", " for sizes ",
                            absl::StrJoin(mine, ", ")));
         extent = *value;
+        int64_t limit = i + 1 == variant.grid.size() ? kMaxBlocksX : kMaxBlocksYZ;
+        if (variant.threads && extent > limit)
+          return absl::InvalidArgumentError(
+              absl::StrCat(shape.where, ": grid extent ", i, " of kernel '", kernel.name, "' is ",
+                           extent, " for sizes ", absl::StrJoin(mine, ", "), ", a GPU has at most ",
+                           limit, " blocks there"));
       }
       result.grid[i] = static_cast<uint32_t>(extent);
       if (__builtin_mul_overflow(result.items, static_cast<uint64_t>(extent), &result.items) ||
@@ -57,6 +70,7 @@ absl::Status ExecutionPlan::prepareCopy(const Shape &shape, int64_t bytes, Launc
     return absl::InvalidArgumentError(absl::StrCat(
         shape.where, ": copy of ", bytes, " bytes between buffers of at least ", shape.copyLimit));
   result.kind = LaunchShape::Kind::kCopy;
+  result.numBuffers = 2;
   result.copyBytes = bytes;
   result.items = (result.copyBytes + kCopyPiece - 1) / kCopyPiece;
   return absl::OkStatus();

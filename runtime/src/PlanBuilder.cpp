@@ -137,6 +137,7 @@ absl::Status PlanBuilder::addKernels() {
         plan.kernels.push_back(variant.symbol());
       ExecutionPlan::Variant &out = result.variants.emplace_back();
       out.kernel = it->second;
+      out.threads = variant.threads();
       for (const schema::Kernel::Guard &guard : variant.guards())
         out.guards.push_back({*sizeIndex(guard.size()), guard.min(), guard.max()});
       for (const schema::Expr &extent : variant.grid()) {
@@ -218,6 +219,7 @@ absl::StatusOr<uint32_t> PlanBuilder::shapeOf(const Frame &frame, int step) {
   const schema::Step &source = frame.function.steps(step);
   if (source.has_launch()) {
     shape.kernel = static_cast<int32_t>(source.launch().kernel());
+    shape.numBuffers = static_cast<uint32_t>(source.launch().buffers_size());
     for (const schema::Expr &size : source.launch().sizes())
       ADAPT_RETURN_IF_ERROR(add(size));
   } else {

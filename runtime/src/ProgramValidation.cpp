@@ -16,6 +16,9 @@ namespace {
 constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kMaxScratchBytes = uint64_t(1) << 30;
 constexpr int kMaxRank = 16;
+constexpr uint32_t kMaxThreads = 1024; // of a block, on every GPU
+constexpr uint32_t kMaxSharedBytes = uint32_t(1) << 20;
+constexpr int kMaxGpuArguments = 512; // CUDA passes 4 KiB of them
 
 using Lookup = absl::FunctionRef<std::optional<uint32_t>(absl::string_view)>;
 
@@ -36,6 +39,8 @@ public:
     checkSymbols();
     for (const schema::Kernel &kernel : program.kernels())
       checkKernel(kernel);
+    if (hasCpuKernels && hasGpuKernels)
+      problems.add("some kernels have threads, as of a GPU, and some have none, as of a CPU");
     checkNames("kernel", program.kernels());
     checkStates();
     for (const schema::Function &function : program.functions())
@@ -120,6 +125,19 @@ private:
       if (variant.scratch_bytes() > kMaxScratchBytes)
         problems.add(at, ": ", variant.scratch_bytes(), " bytes of scratch, at most ",
                      kMaxScratchBytes, " are possible");
+      (variant.threads() ? hasGpuKernels : hasCpuKernels) = true;
+      if (variant.threads() > kMaxThreads)
+        problems.add(at, ": blocks of ", variant.threads(), " threads, at most ", kMaxThreads,
+                     " are possible");
+      if (variant.shared_bytes() > kMaxSharedBytes)
+        problems.add(at, ": ", variant.shared_bytes(), " bytes of shared memory, at most ",
+                     kMaxSharedBytes, " are possible");
+      if (variant.threads() && variant.scratch_bytes())
+        problems.add(at, ": ", variant.scratch_bytes(),
+                     " bytes of scratch, a GPU's kernel has none");
+      if (!variant.threads() && variant.shared_bytes())
+        problems.add(at, ": ", variant.shared_bytes(),
+                     " bytes of shared memory, a CPU's kernel has none");
     }
   }
 
@@ -238,6 +256,9 @@ private:
       if (launch.sizes_size() != kernel.sizes_size())
         problems.add(where, ": ", launch.sizes_size(), " sizes for kernel '", kernel.name(),
                      "', which has ", kernel.sizes_size());
+      if (hasGpuKernels && launch.buffers_size() + launch.sizes_size() > kMaxGpuArguments)
+        problems.add(where, ": ", launch.buffers_size(), " buffers and ", launch.sizes_size(),
+                     " sizes, a GPU's kernel has at most ", kMaxGpuArguments, " arguments");
       break;
     }
     case schema::Step::kCall:
@@ -391,6 +412,7 @@ private:
   const schema::Program &program;
   absl::flat_hash_map<std::string, uint32_t> symbolIndex;
   std::vector<int64_t> maxima;
+  bool hasCpuKernels = false, hasGpuKernels = false;
   Problems problems;
 };
 

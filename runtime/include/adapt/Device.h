@@ -25,8 +25,12 @@ struct Memory {
 struct LaunchShape {
   enum class Kind : uint8_t { kKernel, kCopy };
   Kind kind = Kind::kKernel;
-  uint32_t kernel = 0;            ///< index in the symbols that loadKernels() was given
-  uint32_t grid[3] = {1, 1, 1};   ///< id[0] is the slowest; unused extents, the last, are 1
+  uint32_t kernel = 0;          ///< index in the symbols that loadKernels() was given
+  uint32_t grid[3] = {1, 1, 1}; ///< id[0] is the slowest; unused extents, the last, are 1
+  uint32_t gridRank = 1;        ///< extents in use, 1 to 3
+  uint32_t threads = 0;         ///< of a block; a GPU's work item is a block. 0: a CPU's kernel
+  uint32_t numBuffers = 0;      ///< of each launch; 2 of a copy
+  uint32_t numSizes = 0;
   uint64_t items = 0;             ///< pieces of work: product of the grid; 0: nothing to do
   const int64_t *sizes = nullptr; ///< in the order of Kernel.sizes
   uint64_t copyBytes = 0;         ///< kCopy: from buffer 0 to buffer 1

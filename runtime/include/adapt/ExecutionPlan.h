@@ -63,6 +63,7 @@ private:
     uint32_t kernel;
     std::vector<Guard> guards;
     std::vector<SizeExpr> grid; // over the kernel's sizes
+    uint32_t threads;
   };
   struct Kernel {
     std::string name;
@@ -74,6 +75,7 @@ private:
     int32_t kernel = -1;
     std::vector<SizeExpr> sizes; // over the program's symbols; of a copy: its bytes
     uint32_t firstSize = 0;
+    uint32_t numBuffers = 0;
     uint64_t copyLimit = 0; // of the smallest buffer that a copy uses
   };
   struct Port {

@@ -132,6 +132,46 @@ TEST(ExecutionPlan, FirstVariantWhoseGuardsHold) {
   }
 }
 
+TEST(ExecutionPlan, GpuLaunchesSayTheirThreadsAndArguments) {
+  Fixture fixture;
+  auto plan = fixture.build(R"pb(
+    kernels { name: "k" sizes: "n" sizes: "wide"
+              variants { symbol: "record" threads: 96 grid { symbol: "n" } grid { symbol: "wide" } } }
+    functions { name: "main"
+      steps { launch { kernel: 0 buffers: [0, 1, 2] sizes { symbol: "N" }
+        sizes { binary { kind: MUL lhs { constant: 200 } rhs { symbol: "N" } } } } }
+      steps { launch { kernel: 0 buffers: [1, 2, 0] sizes { constant: 1 }
+        sizes { binary { kind: MUL lhs { symbol: "N" } rhs { constant: 2150000 } } } } } })pb");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  auto list = plan->prepare({900});
+  ASSERT_TRUE(list.ok()) << list.status();
+  const LaunchShape &shape = list->shapes[0];
+  EXPECT_EQ(shape.threads, 96u);
+  EXPECT_EQ(shape.numBuffers, 3u);
+  EXPECT_EQ(shape.numSizes, 2u);
+  EXPECT_EQ(shape.gridRank, 2u);
+  EXPECT_EQ(shape.grid[0], 900u);
+  EXPECT_EQ(shape.grid[1], 180000u);
+  EXPECT_EQ(plan->prepare({1000}).status().message(),
+            "function 'main' step 1: grid extent 1 of kernel 'k' is 2150000000 for sizes 1, "
+            "2150000000, a GPU has at most 2147483647 blocks there");
+}
+
+TEST(ExecutionPlan, GpuGridsAreLimitedBeyondTheLastExtent) {
+  Fixture fixture;
+  auto plan = fixture.build(R"pb(
+    kernels { name: "k" sizes: "n" variants { symbol: "record" threads: 32
+              grid { symbol: "n" } grid { constant: 2 } } }
+    functions { name: "main" steps { launch { kernel: 0 buffers: 0 sizes {
+      binary { kind: MUL lhs { constant: 128 } rhs { symbol: "N" } } } } } })pb");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->prepare({511}).ok());
+  EXPECT_EQ(
+      plan->prepare({512}).status().message(),
+      "function 'main' step 0: grid extent 0 of kernel 'k' is 65536 for sizes 65536, a GPU has "
+      "at most 65535 blocks there");
+}
+
 TEST(ExecutionPlan, CopiesByAnyThreads) {
   for (int threads : {1, 3}) {
     Fixture fixture(threads);

@@ -70,6 +70,27 @@ const Fault kFaults[] = {
      [](schema::Program &p) { variantOf(p).mutable_guards(0)->set_size("T"); }},
     {"guard on 'l' from 2 to 1 can never hold",
      [](schema::Program &p) { variantOf(p).mutable_guards(0)->set_min(2); }},
+    {"kernel 'head' variant 0: blocks of 1025 threads, at most 1024 are possible",
+     [](schema::Program &p) { variantOf(p).set_threads(1025); }},
+    {"some kernels have threads, as of a GPU, and some have none, as of a CPU",
+     [](schema::Program &p) { variantOf(p).set_threads(64); }},
+    {"kernel 'head' variant 0: 128 bytes of shared memory, a CPU's kernel has none",
+     [](schema::Program &p) { variantOf(p).set_shared_bytes(128); }},
+    {"kernel 'attend' variant 0: 64 bytes of scratch, a GPU's kernel has none",
+     [](schema::Program &p) {
+       p.mutable_kernels(2)->mutable_variants(0)->set_threads(64);
+     }},
+    {"kernel 'head' variant 0: 1048577 bytes of shared memory, at most 1048576 are possible",
+     [](schema::Program &p) {
+       variantOf(p).set_threads(64);
+       variantOf(p).set_shared_bytes((1 << 20) + 1);
+     }},
+    {"function 'main' step 0: 600 buffers and 1 sizes, a GPU's kernel has at most 512 arguments",
+     [](schema::Program &p) {
+       variantOf(p).set_threads(64);
+       for (int i = launchOf(p).buffers_size(); i < 600; ++i)
+         launchOf(p).add_buffers(0);
+     }},
     {"grid of 0 extents", [](schema::Program &p) { variantOf(p).clear_grid(); }},
     {"grid of 4 extents",
      [](schema::Program &p) {
