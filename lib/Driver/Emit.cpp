@@ -217,6 +217,18 @@ Outcome Compiler::emit() {
   for (const auto &[key, value] : report.limits)
     limits[key] = value;
   limits["block_tokens"] = get(target, "block_tokens");
+  llvm::json::Object rank{{"directory", kRank.drop_back()},
+                          {"pp_rank", 0},
+                          {"tp_rank", 0},
+                          {"program", (kRank + "program.pb").str()},
+                          {"weights", (kRank + "weights.pb").str()},
+                          {"kernels", (kRank + "kernels.so").str()}};
+  int64_t lastLayer = -1;
+  for (const WeightInstance &weight : *weights)
+    if (auto layer = weight.indices.find("layer"); layer != weight.indices.end())
+      lastLayer = std::max(lastLayer, layer->second);
+  if (lastLayer >= 0)
+    rank["layers"] = llvm::json::Array{0, lastLayer};
   state->manifest = llvm::json::Object{
       {"format", "adaptc-bundle"},
       {"format_version", rt::kBundleFormatVersion},
@@ -230,10 +242,7 @@ Outcome Compiler::emit() {
       {"parallel", llvm::json::Object{{"tp", 1}, {"pp", 1}, {"dp", 1}, {"ep", 1}}},
       {"model", std::move(modelObject)},
       {"limits", std::move(limits)},
-      {"ranks", llvm::json::Array{llvm::json::Object{{"directory", kRank.drop_back()},
-                                                     {"program", "program.pb"},
-                                                     {"weights", "weights.pb"},
-                                                     {"kernels", "kernels.so"}}}}};
+      {"ranks", llvm::json::Array{std::move(rank)}}};
   if (tokenizer.getAsObject())
     state->manifest["tokenizer"] = std::move(tokenizer);
   return Outcome::Done;

@@ -121,16 +121,11 @@ absl::StatusOr<std::string> Bundle::resolve(absl::string_view relative) const {
   return real;
 }
 
-absl::StatusOr<std::string> Bundle::resolve(const Manifest::Rank &rank,
-                                            absl::string_view file) const {
-  return resolve(absl::StrCat(rank.directory, "/", file));
-}
-
 absl::Status Bundle::checkFiles(const Options &options) const {
   absl::flat_hash_set<std::string> loaded = {contents.tokenizer};
   for (const Manifest::Rank &rank : contents.ranks)
     for (const std::string *name : {&rank.program, &rank.weights, &rank.kernels})
-      loaded.insert(rank.directory + "/" + *name);
+      loaded.insert(*name);
   Problems problems;
   for (const Manifest::File &file : contents.files) {
     absl::StatusOr<std::string> path = resolve(file.path);

@@ -30,13 +30,13 @@ LanguageModel::load(const Bundle &bundle, std::unique_ptr<Device> device, const 
                      " ranks; this runtime runs bundles of one rank: compile with --tp=1 --pp=1"));
   const Manifest::Rank &rank = manifest.ranks[0];
 
-  ADAPT_ASSIGN_OR_RETURN(std::string programPath, bundle.resolve(rank, rank.program));
+  ADAPT_ASSIGN_OR_RETURN(std::string programPath, bundle.resolve(rank.program));
   ADAPT_ASSIGN_OR_RETURN(std::string bytes, readFile(programPath, kMaxMessage));
   absl::StatusOr<Program> program = Program::parse(bytes);
   if (!program.ok())
     return prefix(programPath, program.status());
 
-  ADAPT_ASSIGN_OR_RETURN(std::string tablePath, bundle.resolve(rank, rank.weights));
+  ADAPT_ASSIGN_OR_RETURN(std::string tablePath, bundle.resolve(rank.weights));
   ADAPT_ASSIGN_OR_RETURN(schema::WeightTable table, weights::readWeightTable(tablePath));
   weights::LoadOptions loadOptions;
   loadOptions.threads = static_cast<unsigned>(std::max(1, device->threads()));
@@ -48,7 +48,7 @@ LanguageModel::load(const Bundle &bundle, std::unique_ptr<Device> device, const 
   std::shared_ptr<weights::LoadedWeights> held = *std::move(loaded);
 
   Source source;
-  ADAPT_ASSIGN_OR_RETURN(source.kernels, bundle.resolve(rank, rank.kernels));
+  ADAPT_ASSIGN_OR_RETURN(source.kernels, bundle.resolve(rank.kernels));
   source.weights = held;
   source.param = [held](absl::string_view name) -> absl::StatusOr<Region> {
     std::optional<absl::Span<const std::byte>> found = held->find({name.data(), name.size()});

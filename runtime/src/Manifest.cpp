@@ -13,6 +13,8 @@ using nlohmann::json;
 
 namespace {
 
+constexpr int64_t kMaxAxis = 1 << 20; // ranks along one axis of the mesh
+
 /// Whether a path is relative and stays where it starts, whatever lies there.
 bool staysInside(absl::string_view path) {
   if (path.empty() || path[0] == '/' || path.find('\\') != absl::string_view::npos ||
@@ -108,6 +110,23 @@ private:
   Problems &problems;
 };
 
+void readLayers(Reader &read, const json &rank, const std::string &where, Manifest::Rank &out,
+                Problems &problems) {
+  const json *layers = read.array(rank, where, "layers");
+  if (!layers)
+    return;
+  if (layers->size() != 2 || !(*layers)[0].is_number_integer() ||
+      !(*layers)[1].is_number_integer()) {
+    problems.add(where, "layers is not [first, last]");
+    return;
+  }
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  std::pair<int64_t, int64_t> range(0, 0);
+  read.number((*layers)[0], where + "layers[0]", 0, kMax, range.first);
+  read.number((*layers)[1], where + "layers[1]", range.first, kMax, range.second);
+  out.layers = range;
+}
+
 void readRanks(Reader &read, const json &root, Manifest &manifest, Problems &problems) {
   const json *ranks = read.array(root, "", "ranks");
   for (size_t i = 0; ranks && i < ranks->size(); ++i) {
@@ -119,9 +138,47 @@ void readRanks(Reader &read, const json &root, Manifest &manifest, Problems &pro
     }
     Manifest::Rank &out = manifest.ranks.emplace_back();
     read.path(rank, where, "directory", out.directory);
+    read.integer(rank, where, "pp_rank", 0, kMaxAxis - 1, out.ppRank);
+    read.integer(rank, where, "tp_rank", 0, kMaxAxis - 1, out.tpRank);
+    if (rank.contains("layers"))
+      readLayers(read, rank, where, out, problems);
     read.path(rank, where, "program", out.program);
     read.path(rank, where, "weights", out.weights);
     read.path(rank, where, "kernels", out.kernels);
+  }
+}
+
+/// That the ranks are those of the mesh, in order, and their layers the model's.
+void checkRanks(const Manifest &manifest, Problems &problems) {
+  if (manifest.dp != 1)
+    problems.add("parallel.dp is ", manifest.dp, ", this runtime reads bundles of dp 1");
+  if (manifest.ranks.size() != static_cast<size_t>(manifest.tp * manifest.pp)) {
+    problems.add(manifest.ranks.size(), " ranks, but tp * pp is ", manifest.tp * manifest.pp);
+    return;
+  }
+  absl::flat_hash_set<std::string> directories;
+  for (size_t i = 0; i < manifest.ranks.size(); ++i) {
+    const Manifest::Rank &rank = manifest.ranks[i];
+    std::string where = absl::StrCat("ranks[", i, "].");
+    int64_t pp = static_cast<int64_t>(i) / manifest.tp, tp = static_cast<int64_t>(i) % manifest.tp;
+    if (rank.ppRank != pp || rank.tpRank != tp)
+      problems.add(where, "pp_rank and tp_rank are ", rank.ppRank, " and ", rank.tpRank,
+                   ", must be ", pp, " and ", tp);
+    if (!directories.insert(rank.directory).second)
+      problems.add(where, "directory '", rank.directory, "' is another rank's too");
+    const Manifest::Rank &stage = manifest.ranks[pp * manifest.tp];
+    if (rank.program != stage.program)
+      problems.add(where, "program '", rank.program, "' is not its stage's '", stage.program, "'");
+    if (rank.layers != stage.layers) {
+      problems.add(where, "layers are not those of its stage");
+    } else if (rank.layers.has_value() != manifest.ranks[0].layers.has_value()) {
+      problems.add(where, "layers are ", rank.layers ? "given" : "missing", ", unlike rank 0's");
+    } else if (tp == 0 && rank.layers) {
+      const Manifest::Rank *before = pp ? &manifest.ranks[(pp - 1) * manifest.tp] : nullptr;
+      int64_t first = before && before->layers ? before->layers->second + 1 : 0;
+      if (rank.layers->first != first)
+        problems.add(where, "layers begin at ", rank.layers->first, ", must begin at ", first);
+    }
   }
 }
 
@@ -154,7 +211,7 @@ void readFiles(Reader &read, const json &root, Manifest &manifest, Problems &pro
   };
   for (const Manifest::Rank &rank : manifest.ranks)
     for (const std::string *file : {&rank.program, &rank.weights, &rank.kernels})
-      requireListed(rank.directory + "/" + *file);
+      requireListed(*file);
   if (!manifest.tokenizer.empty())
     requireListed(manifest.tokenizer);
 }
@@ -213,7 +270,7 @@ absl::StatusOr<Manifest> Manifest::parse(absl::string_view text) {
   if (const json *parallel = read.object(root, "", "parallel"))
     for (auto [key, out] : {std::pair("tp", &manifest.tp), std::pair("pp", &manifest.pp),
                             std::pair("dp", &manifest.dp), std::pair("ep", &manifest.ep)})
-      read.integer(*parallel, "parallel.", key, 1, 1 << 20, *out);
+      read.integer(*parallel, "parallel.", key, 1, kMaxAxis, *out);
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   if (const json *model = read.object(root, "", "model")) {
     read.string(*model, "model.", "kind", manifest.kind);
@@ -235,10 +292,7 @@ absl::StatusOr<Manifest> Manifest::parse(absl::string_view text) {
       read.path(*tokenizer, "tokenizer.", "file", manifest.tokenizer);
   readRanks(read, root, manifest, problems);
   readFiles(read, root, manifest, problems);
-  if (manifest.ranks.size() !=
-      static_cast<size_t>(manifest.tp * manifest.pp * manifest.dp)) // each at most 2^20
-    problems.add(manifest.ranks.size(), " ranks, but tp * pp * dp is ",
-                 manifest.tp * manifest.pp * manifest.dp);
+  checkRanks(manifest, problems);
   ADAPT_RETURN_IF_ERROR(problems.status("the manifest is not valid"));
   return manifest;
 }

@@ -262,6 +262,8 @@ absl::Status PlanBuilder::expand(const Frame &frame) {
       continue;
     }
     ADAPT_RETURN_IF_ERROR(count(1));
+    if (step.has_collective() || step.has_transfer())
+      return absl::UnimplementedError("the program has steps of several ranks");
     ADAPT_ASSIGN_OR_RETURN(uint32_t shape, shapeOf(frame, s));
     if (plan.buffers.size() > std::numeric_limits<uint32_t>::max())
       return absl::InvalidArgumentError("the program's launches have too many buffers");

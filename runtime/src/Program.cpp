@@ -1,5 +1,6 @@
 #include "adapt/Program.h"
 
+#include "absl/strings/match.h"
 #include "google/protobuf/stubs/logging.h"
 
 #include <limits>
@@ -29,6 +30,14 @@ uint64_t rt::elementBytes(schema::ElementType element) {
   default:
     return 0;
   }
+}
+
+std::optional<absl::string_view> rt::meshAxis(absl::string_view symbol) {
+  for (absl::string_view axis : {"tp", "pp", "dp", "ep"})
+    if (symbol.size() == axis.size() + 5 && absl::StartsWith(symbol, axis) &&
+        absl::EndsWith(symbol, "_rank"))
+      return symbol.substr(0, axis.size());
+  return std::nullopt;
 }
 
 absl::StatusOr<std::string>

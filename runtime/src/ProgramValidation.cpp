@@ -18,7 +18,8 @@ constexpr uint64_t kMaxScratchBytes = uint64_t(1) << 30;
 constexpr int kMaxRank = 16;
 constexpr uint32_t kMaxThreads = 1024; // of a block, on every GPU
 constexpr uint32_t kMaxSharedBytes = uint32_t(1) << 20;
-constexpr int kMaxGpuArguments = 512; // CUDA passes 4 KiB of them
+constexpr int kMaxGpuArguments = 512;  // CUDA passes 4 KiB of them
+constexpr int64_t kMaxRanks = 1 << 20; // of a mesh's axis
 
 using Lookup = absl::FunctionRef<std::optional<uint32_t>(absl::string_view)>;
 
@@ -73,6 +74,9 @@ private:
       symbolIndex.try_emplace(symbol.name(), i);
       if (symbol.min() < 0 || symbol.min() > symbol.max())
         problems.add("symbol '", symbol.name(), "': bounds ", symbol.min(), " to ", symbol.max());
+      if (meshAxis(symbol.name()) && symbol.min() != 0)
+        problems.add("symbol '", symbol.name(), "': coordinates of the mesh begin at 0, not at ",
+                     symbol.min());
       maxima.push_back(symbol.max());
     }
   }
@@ -271,10 +275,126 @@ private:
       compile(copy.bytes(), symbol, absl::StrCat(where, " bytes"));
       break;
     }
+    case schema::Step::kCollective:
+      checkCollective(function, step.collective(), absl::StrCat(where, " (collective)"));
+      break;
+    case schema::Step::kTransfer:
+      checkTransfer(function, step.transfer(), absl::StrCat(where, " (transfer)"));
+      break;
     case schema::Step::KIND_NOT_SET:
-      problems.add(where, ": neither a launch, a call nor a copy (made by a newer adaptc?)");
+      problems.add(where, ": none of launch, call, copy, collective and transfer (made by a newer "
+                          "adaptc?)");
       break;
     }
+  }
+
+  /// A buffer whose bytes go to other ranks or come from them: activations of a known size.
+  const schema::Buffer *checkExchanged(const schema::Function &function, uint32_t index,
+                                       const std::string &where) {
+    if (!checkBufferIndex(function, index, where))
+      return nullptr;
+    const schema::Buffer &buffer = function.buffers(index);
+    if (buffer.storage_case() != schema::Buffer::kArenaOffset &&
+        buffer.storage_case() != schema::Buffer::kArgument) {
+      problems.add(where, ": buffer '", buffer.name(), "' is neither in the arena nor an argument");
+      return nullptr;
+    }
+    if (buffer.bytes() == 0) {
+      problems.add(where, ": buffer '", buffer.name(), "' has no bytes");
+      return nullptr;
+    }
+    return &buffer;
+  }
+
+  /// The size at the symbols' maxima, not negative; nothing after reporting.
+  std::optional<int64_t> maximum(const schema::Expr &expr, Lookup lookup,
+                                 const std::string &where) {
+    std::optional<SizeExpr> size = compile(expr, lookup, where);
+    if (!size)
+      return std::nullopt;
+    std::optional<int64_t> value = size->evaluate(maxima);
+    if (value && *value >= 0)
+      return value;
+    problems.add(where, ": has no value at the symbols' maxima");
+    return std::nullopt;
+  }
+
+  void checkCollective(const schema::Function &function, const schema::Step::Collective &collective,
+                       const std::string &where) {
+    using Collective = schema::Step::Collective;
+    const schema::Buffer *from = checkExchanged(function, collective.from(), where);
+    const schema::Buffer *to = checkExchanged(function, collective.to(), where);
+    if (!Collective::Kind_IsValid(collective.kind()))
+      problems.add(where, ": unknown kind ", static_cast<int>(collective.kind()));
+    std::string coordinate = absl::StrCat(collective.axis(), "_rank");
+    std::optional<uint32_t> axis = findSymbol(coordinate);
+    if (!meshAxis(coordinate))
+      problems.add(where, ": the mesh has no axis '", collective.axis(), "'");
+    else if (!axis)
+      problems.add(where, ": the program has no symbol '", coordinate,
+                   "', which says how many ranks take part");
+    // A size that depends on the rank would not be the same on all.
+    auto sameOnAll = [&](absl::string_view name) {
+      return meshAxis(name) ? std::nullopt : findSymbol(name);
+    };
+    std::optional<int64_t> outer =
+        maximum(collective.outer(), sameOnAll, absl::StrCat(where, " outer"));
+    std::optional<int64_t> inner =
+        maximum(collective.inner(), sameOnAll, absl::StrCat(where, " inner"));
+    if (!from || !to)
+      return;
+    if (from->element() != to->element())
+      problems.add(where, ": from '", from->name(), "' of type ",
+                   schema::ElementType_Name(from->element()), " to '", to->name(), "' of type ",
+                   schema::ElementType_Name(to->element()));
+    switch (from->element()) {
+    case schema::F32:
+    case schema::BF16:
+    case schema::F16:
+    case schema::I32:
+      break;
+    default:
+      problems.add(where, ": of type ", schema::ElementType_Name(from->element()),
+                   ", possible are F32, BF16, F16 and I32");
+      return;
+    }
+    if (collective.from() == collective.to() && collective.kind() != Collective::ALL_REDUCE)
+      problems.add(where, ": from and to are the same buffer '", from->name(), "'");
+    if (!outer || !inner || !axis)
+      return;
+    int64_t element = static_cast<int64_t>(elementBytes(from->element())), part, whole;
+    if (__builtin_mul_overflow(*outer, *inner, &part) ||
+        __builtin_mul_overflow(part, element, &part) || maxima[*axis] >= kMaxRanks ||
+        __builtin_mul_overflow(part, maxima[*axis] + 1, &whole)) {
+      problems.add(where, ": ", *outer, " * ", *inner, " elements of ", maxima[*axis],
+                   " + 1 ranks are too many");
+      return;
+    }
+    auto checkBytes = [&](const schema::Buffer &buffer, int64_t bytes) {
+      if (static_cast<uint64_t>(bytes) > buffer.bytes())
+        problems.add(where, ": needs ", bytes, " bytes of buffer '", buffer.name(),
+                     "' at the symbols' maxima, it has ", buffer.bytes());
+    };
+    checkBytes(*from, collective.kind() == Collective::REDUCE_SCATTER ? whole : part);
+    checkBytes(*to, collective.kind() == Collective::ALL_GATHER ? whole : part);
+  }
+
+  void checkTransfer(const schema::Function &function, const schema::Step::Transfer &transfer,
+                     const std::string &where) {
+    const schema::Buffer *buffer = checkExchanged(function, transfer.buffer(), where);
+    if (!schema::Step::Transfer::Direction_IsValid(transfer.direction()))
+      problems.add(where, ": unknown direction ", static_cast<int>(transfer.direction()));
+    if (transfer.peer_stage() >= kMaxRanks)
+      problems.add(where, ": stage ", transfer.peer_stage(), ", at most ", kMaxRanks,
+                   " are possible");
+    if (transfer.tag() >= Program::kMaxTag)
+      problems.add(where, ": tag ", transfer.tag(), " is not less than ", Program::kMaxTag);
+    std::optional<int64_t> bytes = maximum(
+        transfer.bytes(), [&](absl::string_view name) { return findSymbol(name); },
+        absl::StrCat(where, " bytes"));
+    if (buffer && bytes && static_cast<uint64_t>(*bytes) > buffer->bytes())
+      problems.add(where, ": needs ", *bytes, " bytes of buffer '", buffer->name(),
+                   "' at the symbols' maxima, it has ", buffer->bytes());
   }
 
   void checkCall(const schema::Function &function, const schema::Step::Call &call,

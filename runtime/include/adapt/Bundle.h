@@ -4,7 +4,9 @@
 #include "adapt/Status.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace adapt::rt {
@@ -14,8 +16,14 @@ std::string xxh3(absl::string_view bytes);
 
 /// manifest.json, format version 1, every field checked for presence, type and range.
 struct Manifest {
+  /// Rank r of ranks has pp_rank r / tp and tp_rank r % tp.
   struct Rank {
-    std::string directory, program, weights, kernels; ///< as in the file, relative
+    std::string directory; ///< of its weight files
+    int64_t ppRank = 0, tpRank = 0;
+    std::optional<std::pair<int64_t, int64_t>> layers; ///< first and last; none in a graph
+    /// All relative to the bundle; ranks of a stage share a program, and any ranks may share
+    /// kernels.
+    std::string program, weights, kernels;
   };
   struct File {
     std::string path;
@@ -59,9 +67,6 @@ public:
 
   /// The real, absolute path of a file that the manifest lists.
   absl::StatusOr<std::string> resolve(absl::string_view relative) const;
-
-  /// The same for a file of a rank, as named in Manifest::Rank.
-  absl::StatusOr<std::string> resolve(const Manifest::Rank &rank, absl::string_view file) const;
 
 private:
   absl::Status checkFiles(const Options &options) const;

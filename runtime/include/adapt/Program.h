@@ -23,6 +23,9 @@ absl::StatusOr<std::string>
 fillTemplate(absl::string_view name,
              absl::FunctionRef<std::optional<int64_t>(absl::string_view)> value);
 
+/// The axis of the mesh whose coordinate a symbol holds ("tp" of `tp_rank`); nothing for others.
+std::optional<absl::string_view> meshAxis(absl::string_view symbol);
+
 class Program {
 public:
   /// Parses and checks everything that can be known without devices and weights: versions, names,
@@ -44,6 +47,8 @@ public:
   /// Calls of one program are nested at most so deeply, and expanded to at most so many steps.
   static constexpr int kMaxCallDepth = 64;
   static constexpr uint64_t kMaxFlatSteps = 1u << 22;
+  /// Tags of transfers are less than this.
+  static constexpr uint32_t kMaxTag = 1u << 14;
 
 private:
   schema::Program proto;

@@ -32,8 +32,9 @@ protected:
                 "max_seq_len": 64, "bos_token_ids": [1], "eos_token_ids": [2, 3]},
       "limits": {"max_num_tokens": 16, "max_batch_size": 4, "max_seq_len": 32, "block_tokens": 16},
       "tokenizer": {"file": "tokenizer/tokenizer.json"},
-      "ranks": [{"directory": "rank0", "program": "program.pb", "weights": "weights.pb",
-                 "kernels": "kernels.so"}],
+      "ranks": [{"directory": "rank0", "pp_rank": 0, "tp_rank": 0, "layers": [0, 1],
+                 "program": "rank0/program.pb", "weights": "rank0/weights.pb",
+                 "kernels": "rank0/kernels.so"}],
       "files": []})json");
     for (const char *name :
          {"rank0/kernels.so", "rank0/program.pb", "rank0/weights-00001.safetensors",
@@ -80,7 +81,7 @@ TEST_F(BundleTest, Opens) {
   EXPECT_EQ(found.maxSeqLen, 32);
   EXPECT_EQ(found.blockTokens, 16);
   EXPECT_EQ(found.tokenizer, "tokenizer/tokenizer.json");
-  absl::StatusOr<std::string> program = bundle->resolve(found.ranks[0], found.ranks[0].program);
+  absl::StatusOr<std::string> program = bundle->resolve(found.ranks[0].program);
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(*program, bundle->root() + "/rank0/program.pb");
   EXPECT_EQ(*readFile(*program, 100), "contents of rank0/program.pb");
@@ -144,13 +145,21 @@ TEST_F(BundleTest, ValuesOutOfRange) {
       {"/model/eos_token_ids/0", "x", "model.eos_token_ids[0] is not an integer"},
       {"/target/features", json::array({1}), "target.features[0] is not a string"},
       {"/limits/block_tokens", 0, "limits.block_tokens is 0"},
-      {"/parallel/tp", 2, "1 ranks, but tp * pp * dp is 2"},
+      {"/parallel/tp", 2, "1 ranks, but tp * pp is 2"},
       {"/ranks", json::array(), "0 ranks"},
       {"/ranks/0/program", "../program.pb", "is not a path within the bundle"},
       {"/ranks/0/program", "/etc/passwd", "is not a path within the bundle"},
       {"/ranks/0/directory", "rank0/", "is not a path within the bundle"},
       {"/ranks/0/directory", "./rank0", "is not a path within the bundle"},
-      {"/ranks/0/kernels", "other.so", "'rank0/other.so' is not in files"},
+      {"/ranks/0/kernels", "rank0/other.so", "'rank0/other.so' is not in files"},
+      {"/parallel/dp", 2, "parallel.dp is 2, this runtime reads bundles of dp 1"},
+      {"/ranks/0/tp_rank", 1, "ranks[0].pp_rank and tp_rank are 0 and 1, must be 0 and 0"},
+      {"/ranks/0/pp_rank", -1, "ranks[0].pp_rank is -1, must lie in 0 to"},
+      {"/ranks/0/layers", 1, "ranks[0].layers is not an array"},
+      {"/ranks/0/layers", json::array({0}), "ranks[0].layers is not [first, last]"},
+      {"/ranks/0/layers", json::array({0, "x"}), "ranks[0].layers is not [first, last]"},
+      {"/ranks/0/layers", json::array({1, 2}), "layers begin at 1, must begin at 0"},
+      {"/ranks/0/layers", json::array({0, -1}), "ranks[0].layers[1] is -1, must lie in 0 to"},
       {"/tokenizer/file", "tokenizer/other.json", "'tokenizer/other.json' is not in files"},
       {"/files/0/path", "a/../../b", "is not a path within the bundle"},
       {"/files/0/bytes", -5, "files[0].bytes is -5"},
@@ -162,6 +171,52 @@ TEST_F(BundleTest, ValuesOutOfRange) {
     manifest[json::json_pointer(test.pointer)] = test.value;
     refuse(test.words);
   }
+}
+
+TEST_F(BundleTest, RanksAreThoseOfTheMesh) {
+  manifest["parallel"]["tp"] = manifest["parallel"]["pp"] = 2;
+  json rank = manifest["ranks"][0];
+  manifest["ranks"] = json::array();
+  for (int r = 0; r < 4; ++r) {
+    rank["directory"] = "rank" + std::to_string(r);
+    rank["pp_rank"] = r / 2;
+    rank["tp_rank"] = r % 2;
+    rank["layers"] = {r / 2 * 3, r / 2 * 3 + 2};
+    manifest["ranks"].push_back(rank);
+  }
+  absl::StatusOr<Bundle> bundle = open();
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_EQ(bundle->manifest().ranks[2].ppRank, 1);
+  EXPECT_EQ(bundle->manifest().ranks[3].tpRank, 1);
+  EXPECT_EQ(*bundle->manifest().ranks[3].layers, (std::pair<int64_t, int64_t>(3, 5)));
+  const json good = manifest;
+  struct {
+    const char *pointer;
+    json value;
+    const char *words;
+  } cases[] = {
+      {"/ranks/2/tp_rank", 1, "ranks[2].pp_rank and tp_rank are 1 and 1, must be 1 and 0"},
+      {"/ranks/2/directory", "rank1", "ranks[2].directory 'rank1' is another rank's too"},
+      {"/ranks/3/program", "rank0/weights.pb",
+       "ranks[3].program 'rank0/weights.pb' is not its stage's 'rank0/program.pb'"},
+      {"/ranks/1/layers", json::array({0, 1}), "ranks[1].layers are not those of its stage"},
+      {"/parallel/pp", 1 << 20, "4 ranks, but tp * pp is 2097152"},
+  };
+  for (const auto &test : cases) {
+    manifest = good;
+    manifest[json::json_pointer(test.pointer)] = test.value;
+    refuse(test.words);
+  }
+  manifest = good;
+  for (int r : {2, 3})
+    manifest["ranks"][r]["layers"] = {4, 5};
+  refuse("ranks[2].layers begin at 4, must begin at 3");
+  for (int r : {2, 3})
+    manifest["ranks"][r].erase("layers");
+  refuse("ranks[2].layers are missing, unlike rank 0's");
+  for (int r : {0, 1})
+    manifest["ranks"][r].erase("layers");
+  EXPECT_TRUE(open().ok()) << open().status();
 }
 
 TEST_F(BundleTest, AllProblemsAtOnce) {

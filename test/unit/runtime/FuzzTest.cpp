@@ -84,7 +84,8 @@ TEST(Fuzz, Manifests) {
     "model": {"kind": "language_model", "family": "toy", "dtype": "float32", "vocab_size": 8,
               "max_seq_len": 30, "bos_token_ids": [1], "eos_token_ids": [2]},
     "limits": {"max_num_tokens": 16, "max_batch_size": 4, "max_seq_len": 30, "block_tokens": 4},
-    "ranks": [{"directory": "rank0", "program": "p", "weights": "w", "kernels": "k"}],
+    "ranks": [{"directory": "rank0", "pp_rank": 0, "tp_rank": 0, "layers": [0, 1],
+               "program": "rank0/p", "weights": "rank0/w", "kernels": "rank0/k"}],
     "files": [{"path": "rank0/p", "bytes": 1, "xxh3": "99aa06d3014798d86001c324468d497f"},
               {"path": "rank0/w", "bytes": 1, "xxh3": "99aa06d3014798d86001c324468d497f"},
               {"path": "rank0/k", "bytes": 1, "xxh3": "99aa06d3014798d86001c324468d497f"}]})json";

@@ -94,6 +94,8 @@ TEST(Load, WhatDoesNotFitTheDevice) {
   toy.manifest["target"]["name"] = "cpu";
   toy.manifest["parallel"]["tp"] = 2;
   toy.manifest["ranks"].push_back(toy.manifest["ranks"][0]);
+  toy.manifest["ranks"][1]["directory"] = "rank1";
+  toy.manifest["ranks"][1]["tp_rank"] = 1;
   toy.writeManifest();
   EXPECT_NE(load(toy).status().message().find("2 ranks"), absl::string_view::npos)
       << load(toy).status();

@@ -162,7 +162,7 @@ const Fault kFaults[] = {
      [](schema::Program &p) { launchOf(p).mutable_sizes(0)->set_symbol("t"); }},
     {"function 'main' step 0 size: empty expression",
      [](schema::Program &p) { launchOf(p).mutable_sizes(0)->Clear(); }},
-    {"function 'main' step 0: neither a launch, a call nor a copy",
+    {"function 'main' step 0: none of launch, call, copy, collective and transfer",
      [](schema::Program &p) { mainOf(p).mutable_steps(0)->Clear(); }},
     {"function 'layer' step 2: buffer 7 of 7",
      [](schema::Program &p) { layerOf(p).mutable_steps(2)->mutable_copy()->set_to(7); }},
@@ -239,6 +239,126 @@ TEST(Program, RefusesEveryFault) {
     EXPECT_NE(result.status().message().find(fault.words), absl::string_view::npos)
         << "wanted: " << fault.words << "\ngot: " << result.status().message();
   }
+}
+
+// A toy model whose layers end with a collective of their `y` into their `x`, then send it.
+schema::Program exchangingModel() {
+  schema::Program program = toyModel();
+  schema::Symbol &rank = *program.add_symbols();
+  rank.set_name("tp_rank");
+  rank.set_max(1);
+  schema::Function &layer = layerOf(program);
+  schema::Step::Collective &collective = *layer.add_steps()->mutable_collective();
+  collective.set_axis("tp");
+  collective.set_from(6);
+  collective.set_to(0);
+  collective.mutable_outer()->set_symbol("T");
+  collective.mutable_inner()->set_constant(32); // 16 * 32 * 4 of 4096 bytes
+  schema::Step::Transfer &transfer = *layer.add_steps()->mutable_transfer();
+  transfer.set_buffer(0);
+  transfer.mutable_bytes()->set_constant(4096);
+  transfer.set_peer_stage(1);
+  transfer.set_tag(16383);
+  return program;
+}
+schema::Step::Collective &collectiveOf(schema::Program &p) {
+  return *layerOf(p).mutable_steps(3)->mutable_collective();
+}
+schema::Step::Transfer &transferOf(schema::Program &p) {
+  return *layerOf(p).mutable_steps(4)->mutable_transfer();
+}
+
+const Fault kExchangeFaults[] = {
+    {"symbol 'tp_rank': coordinates of the mesh begin at 0, not at 1",
+     [](schema::Program &p) { p.mutable_symbols(4)->set_min(1); }},
+    {"function 'layer' step 3 (collective): buffer 7 of 7",
+     [](schema::Program &p) { collectiveOf(p).set_from(7); }},
+    {"step 3 (collective): buffer 7 of 7", [](schema::Program &p) { collectiveOf(p).set_to(7); }},
+    {"step 3 (collective): unknown kind 9",
+     [](schema::Program &p) {
+       collectiveOf(p).set_kind(static_cast<schema::Step::Collective::Kind>(9));
+     }},
+    {"step 3 (collective): the mesh has no axis ''",
+     [](schema::Program &p) { collectiveOf(p).clear_axis(); }},
+    {"step 3 (collective): the mesh has no axis 'xp'",
+     [](schema::Program &p) { collectiveOf(p).set_axis("xp"); }},
+    {"step 3 (collective): the program has no symbol 'ep_rank'",
+     [](schema::Program &p) { collectiveOf(p).set_axis("ep"); }},
+    {"step 3 (collective) outer: unknown symbol 'tp_rank'",
+     [](schema::Program &p) { collectiveOf(p).mutable_outer()->set_symbol("tp_rank"); }},
+    {"step 3 (collective) outer: empty expression",
+     [](schema::Program &p) { collectiveOf(p).clear_outer(); }},
+    {"step 3 (collective) inner: has no value at the symbols' maxima",
+     [](schema::Program &p) { collectiveOf(p).mutable_inner()->set_constant(-1); }},
+    {"step 3 (collective): 16 * 9223372036854775807 elements",
+     [](schema::Program &p) { collectiveOf(p).mutable_inner()->set_constant(INT64_MAX); }},
+    {"step 3 (collective): 16 * 32 elements of 1048576 + 1 ranks are too many",
+     [](schema::Program &p) { p.mutable_symbols(4)->set_max(1 << 20); }},
+    {"step 3 (collective): needs 4160 bytes of buffer 'y' at the symbols' maxima, it has 4096",
+     [](schema::Program &p) { collectiveOf(p).mutable_inner()->set_constant(65); }},
+    {"step 3 (collective): needs 4224 bytes of buffer 'x' at the symbols' maxima",
+     [](schema::Program &p) {
+       collectiveOf(p).set_kind(schema::Step::Collective::ALL_GATHER);
+       collectiveOf(p).mutable_inner()->set_constant(33);
+     }},
+    {"step 3 (collective): needs 4224 bytes of buffer 'y' at the symbols' maxima",
+     [](schema::Program &p) {
+       collectiveOf(p).set_kind(schema::Step::Collective::REDUCE_SCATTER);
+       collectiveOf(p).mutable_inner()->set_constant(33);
+     }},
+    {"step 3 (collective): from and to are the same buffer 'x'",
+     [](schema::Program &p) {
+       collectiveOf(p).set_kind(schema::Step::Collective::ALL_GATHER);
+       collectiveOf(p).set_from(0);
+     }},
+    {"step 3 (collective): from 'y' of type F32 to 'positions' of type I32",
+     [](schema::Program &p) { collectiveOf(p).set_to(1); }},
+    {"step 3 (collective): of type F64, possible are F32, BF16, F16 and I32",
+     [](schema::Program &p) {
+       for (int b : {0, 6})
+         layerOf(p).mutable_buffers(b)->set_element(schema::F64);
+     }},
+    {"step 3 (collective): buffer 'scale' is neither in the arena nor an argument",
+     [](schema::Program &p) { collectiveOf(p).set_from(5); }},
+    {"step 3 (collective): buffer 'kv' has no bytes",
+     [](schema::Program &p) { collectiveOf(p).set_to(4); }},
+    {"step 4 (transfer): buffer 7 of 7", [](schema::Program &p) { transferOf(p).set_buffer(7); }},
+    {"step 4 (transfer): unknown direction 2",
+     [](schema::Program &p) {
+       transferOf(p).set_direction(static_cast<schema::Step::Transfer::Direction>(2));
+     }},
+    {"step 4 (transfer): needs 4097 bytes of buffer 'x'",
+     [](schema::Program &p) { transferOf(p).mutable_bytes()->set_constant(4097); }},
+    {"step 4 (transfer) bytes: has no value at the symbols' maxima",
+     [](schema::Program &p) { transferOf(p).mutable_bytes()->set_constant(-4); }},
+    {"step 4 (transfer) bytes: unknown symbol 'Q'",
+     [](schema::Program &p) { transferOf(p).mutable_bytes()->set_symbol("Q"); }},
+    {"step 4 (transfer): stage 4000000000",
+     [](schema::Program &p) { transferOf(p).set_peer_stage(4000000000u); }},
+    {"step 4 (transfer): tag 16384 is not less than 16384",
+     [](schema::Program &p) { transferOf(p).set_tag(16384); }},
+    {"step 4 (transfer): buffer 'scale' is neither in the arena nor an argument",
+     [](schema::Program &p) { transferOf(p).set_buffer(5); }},
+};
+
+TEST(Program, RefusesEveryFaultOfExchanges) {
+  absl::StatusOr<Program> good = Program::create(exchangingModel());
+  ASSERT_TRUE(good.ok()) << good.status();
+  for (const Fault &fault : kExchangeFaults) {
+    schema::Program program = exchangingModel();
+    fault.change(program);
+    absl::StatusOr<Program> result = Program::parse(program.SerializeAsString());
+    ASSERT_FALSE(result.ok()) << fault.words;
+    EXPECT_NE(result.status().message().find(fault.words), absl::string_view::npos)
+        << "wanted: " << fault.words << "\ngot: " << result.status().message();
+  }
+}
+
+TEST(Program, AxesOfTheMesh) {
+  EXPECT_EQ(meshAxis("tp_rank"), "tp");
+  EXPECT_EQ(meshAxis("ep_rank"), "ep");
+  for (const char *name : {"T", "tp", "_rank", "xp_rank", "tp_ranks", "ttp_rank"})
+    EXPECT_FALSE(meshAxis(name)) << name;
 }
 
 TEST(Program, ReportsAllProblemsAtOnceAndCountsTheRest) {

@@ -33,8 +33,9 @@ public:
       "model": {"kind": "language_model", "family": "toy", "dtype": "float32", "vocab_size": 8,
                 "max_seq_len": 30, "bos_token_ids": [], "eos_token_ids": []},
       "limits": {"max_num_tokens": 16, "max_batch_size": 4, "max_seq_len": 30, "block_tokens": 4},
-      "ranks": [{"directory": "rank0", "program": "program.pb", "weights": "weights.pb",
-                 "kernels": "kernels.so"}]})json");
+      "ranks": [{"directory": "rank0", "pp_rank": 0, "tp_rank": 0, "layers": [0, 1],
+                 "program": "rank0/program.pb", "weights": "rank0/weights.pb",
+                 "kernels": "rank0/kernels.so"}]})json");
     writeManifest();
   }
   ~ToyBundle() { std::filesystem::remove_all(root); }
