@@ -15,9 +15,6 @@ struct CpuOptions {
   std::string dumpDir;      ///< where intermediate forms are written, a file each; empty: nowhere
 };
 
-/// $XDG_CACHE_HOME/adaptc or ~/.cache/adaptc; empty if neither variable is set.
-std::string getDefaultCacheDir();
-
 class CpuKernelGenerator : public KernelGenerator {
 public:
   /// LLVM's name of the CPU that code is made for.

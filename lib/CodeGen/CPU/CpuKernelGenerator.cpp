@@ -1,10 +1,9 @@
 #include "adapt/CodeGen/CpuKernelGenerator.h"
+#include "CodeGen/Common/Generator.h"
+#include "CodeGen/Common/LinkKernels.h"
 #include "EmitObject.h"
-#include "KernelCache.h"
 #include "KernelForm.h"
-#include "LinkKernels.h"
 #include "LowerToLLVM.h"
-#include "SourceHash.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
@@ -31,17 +30,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Config/llvm-config.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
-#include <atomic>
-#include <thread>
 
 using namespace mlir;
 
@@ -74,220 +64,76 @@ DialectRegistry createRegistry() {
   return registry;
 }
 
-/// A kernel as text that depends on nothing around it.
-std::string printCanonically(KernelOp kernel) {
-  OwningOpRef<KernelOp> copy(kernel.clone());
-  copy->setSymName("kernel");
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  (*copy)->print(os, OpPrintingFlags().useLocalScope().assumeVerified());
-  return text;
-}
-
-/// One kernel to be compiled, away from the module that it came from.
-struct Job {
-  KernelOp kernel;
-  std::string text, symbol, key;
-  std::string object, errors;
-};
-
-std::string getSymbol(const Job &job, const KernelVariant &variant) {
-  return job.symbol + "_" + variant.symbol;
-}
-
-class Compiler {
+class Compiler : public KernelCompiler {
 public:
   Compiler(const CpuTarget &target, const std::string &dumpDir)
-      : target(target), dumpDir(dumpDir),
-        context(createRegistry(), MLIRContext::Threading::DISABLED) {
-    context.loadAllAvailableDialects();
-  }
-
-  /// Fills `object` or `errors`.
-  void run(Job &job) {
-    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-      if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-        job.errors += (job.errors.empty() ? "" : "; ") + diagnostic.str();
-      return success();
-    });
-    FailureOr<std::string> object = compile(job);
-    if (succeeded(object))
-      job.object = std::move(*object);
-    else if (job.errors.empty())
-      job.errors = "code generation failed without saying why";
-  }
+      : KernelCompiler(createRegistry(), dumpDir), target(target) {}
 
 private:
-  FailureOr<std::string> compile(const Job &job) {
-    auto parsed = parseSourceString<ModuleOp>(job.text, &context);
-    if (!parsed)
-      return failure();
-    KernelOp kernel = *parsed->getOps<KernelOp>().begin();
+  FailureOr<std::string> compile(KernelOp kernel, const Job &job) override {
     auto form = createForm(kernel, target);
     if (failed(form))
       return failure();
     OwningOpRef<ModuleOp> module(ModuleOp::create(kernel.getLoc()));
     for (auto [index, variant] : llvm::enumerate((*form)->getVariants())) {
-      KernelBuilder builder(*module, kernel, getSymbol(job, variant), target);
+      CpuKernelBuilder builder(*module, kernel, getSymbol(job, variant));
       if (failed((*form)->emit(index, builder)))
         return failure();
     }
-    auto dump = [&](StringRef extension, StringRef text) { write(job, extension, text); };
-    dumpModule(job, "mlir", *module);
+    dump(job, "mlir", *module);
     if (failed(verify(*module)) || failed(lowerToLLVM(*module, target)))
       return failure();
-    if (dumpDir.empty())
+    if (!dumps())
       return emitObject(*module, target, nullptr);
-    return emitObject(*module, target, dump);
-  }
-
-  void dumpModule(const Job &job, StringRef extension, ModuleOp module) {
-    if (dumpDir.empty())
-      return;
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    module.print(os);
-    write(job, extension, job.text + "\n" + text);
-  }
-
-  void write(const Job &job, StringRef extension, StringRef text) {
-    SmallString<128> path(dumpDir);
-    KernelOp kernel = job.kernel;
-    std::string name = kernel.getSymName().str();
-    for (char &c : name)
-      if (!llvm::isAlnum(c) && c != '-')
-        c = '_';
-    llvm::sys::path::append(path, name + "." + extension);
-    std::error_code error;
-    llvm::raw_fd_ostream file(path, error);
-    if (!error)
-      file << text;
+    return emitObject(*module, target,
+                      [&](StringRef extension, StringRef text) { dump(job, extension, text); });
   }
 
   const CpuTarget &target;
-  const std::string &dumpDir;
-  MLIRContext context;
 };
 
 class Generator : public CpuKernelGenerator {
 public:
-  Generator(CpuOptions options, CpuTarget target)
-      : options(std::move(options)), target(std::move(target)), cache(this->options.cacheDir) {}
+  Generator(CpuOptions options, CpuTarget given)
+      : target(std::move(given)),
+        jobs(
+            {options.cacheDir, options.threads, options.dumpDir, target.cpu,
+             target.cpu + "\n" + target.level + target.features},
+            [this](KernelOp kernel) -> FailureOr<std::unique_ptr<KernelFormBase>> {
+              auto form = createForm(kernel, target);
+              if (failed(form))
+                return failure();
+              return std::unique_ptr<KernelFormBase>(std::move(*form));
+            },
+            [this, dumpDir = options.dumpDir] {
+              return std::make_unique<Compiler>(target, dumpDir);
+            }) {}
 
-  FailureOr<SmallVector<KernelVariant>> getVariants(KernelOp kernel) override;
-  FailureOr<std::string> compile(ModuleOp module) override;
+  FailureOr<SmallVector<KernelVariant>> getVariants(KernelOp kernel) override {
+    return jobs.getVariants(kernel);
+  }
+
+  FailureOr<std::string> compile(ModuleOp module) override {
+    auto done = jobs.run(module);
+    if (failed(done))
+      return failure();
+    std::vector<std::string> objects;
+    for (std::unique_ptr<Job> &job : *done)
+      objects.push_back(std::move(job->code));
+    llvm::Expected<std::string> library = linkShared(objects);
+    if (!library)
+      return module.emitError(llvm::toString(library.takeError()));
+    return std::move(*library);
+  }
 
   StringRef getCpu() const override { return target.cpu; }
   SmallVector<std::string> getRequiredFeatures() const override { return target.requiredFeatures; }
-  std::pair<unsigned, unsigned> getCacheStatistics() const override { return statistics; }
+  std::pair<unsigned, unsigned> getCacheStatistics() const override { return jobs.getStatistics(); }
 
 private:
-  FailureOr<Job> createJob(KernelOp kernel);
-  void runJobs(ArrayRef<Job *> jobs);
-
-  CpuOptions options;
   CpuTarget target;
-  KernelCache cache;
-  std::pair<unsigned, unsigned> statistics{0, 0};
+  KernelJobs jobs;
 };
-
-FailureOr<Job> Generator::createJob(KernelOp kernel) {
-  auto form = createForm(kernel, target);
-  if (failed(form))
-    return failure();
-  Job job;
-  job.kernel = kernel;
-  job.text = printCanonically(kernel);
-  // The name says what it is and holds on as long as the kernel itself does not change.
-  job.symbol = ((*form)->getName() + "_" + StringRef(hashText(job.text)).take_front(16)).str();
-  job.key = hashText(job.text + "\n" + target.cpu + "\n" + target.level + target.features + "\n" +
-                     ADAPT_CODEGEN_SOURCE_HASH "\n" LLVM_VERSION_STRING);
-  return job;
-}
-
-FailureOr<SmallVector<KernelVariant>> Generator::getVariants(KernelOp kernel) {
-  auto form = createForm(kernel, target);
-  if (failed(form))
-    return failure();
-  auto job = createJob(kernel);
-  if (failed(job))
-    return failure();
-  SmallVector<KernelVariant> variants = (*form)->getVariants();
-  for (KernelVariant &variant : variants)
-    variant.symbol = getSymbol(*job, variant);
-  return variants;
-}
-
-void Generator::runJobs(ArrayRef<Job *> jobs) {
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    std::optional<Compiler> compiler; // a context costs some milliseconds
-    for (size_t index; (index = next++) < jobs.size();) {
-      if (!compiler)
-        compiler.emplace(target, options.dumpDir);
-      compiler->run(*jobs[index]);
-      if (jobs[index]->errors.empty())
-        cache.store(jobs[index]->key, jobs[index]->object);
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < std::min<size_t>(options.threads, jobs.size()); ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread &helper : helpers)
-    helper.join();
-}
-
-FailureOr<std::string> Generator::compile(ModuleOp module) {
-  if (!options.dumpDir.empty())
-    if (std::error_code error = llvm::sys::fs::create_directories(options.dumpDir))
-      return module.emitError() << "cannot create " << options.dumpDir << ": " << error.message();
-
-  // Equal kernels share their code.
-  bool failed = false;
-  llvm::MapVector<StringRef, std::unique_ptr<Job>> jobs;
-  module.walk([&](KernelOp kernel) {
-    auto job = createJob(kernel);
-    if (mlir::failed(job)) {
-      failed = true;
-      return;
-    }
-    auto owned = std::make_unique<Job>(std::move(*job));
-    StringRef symbol = owned->symbol;
-    jobs.insert({symbol, std::move(owned)});
-  });
-  if (failed)
-    return failure();
-
-  statistics = {0, 0};
-  SmallVector<Job *> missing;
-  for (auto &[symbol, job] : jobs) {
-    auto object = options.dumpDir.empty() ? cache.lookup(job->key) : std::nullopt;
-    if (object)
-      job->object = std::move(*object);
-    else
-      missing.push_back(job.get());
-  }
-  statistics = {static_cast<unsigned>(jobs.size() - missing.size()),
-                static_cast<unsigned>(missing.size())};
-  runJobs(missing);
-
-  std::vector<std::string> objects;
-  for (auto &[symbol, job] : jobs) {
-    if (!job->errors.empty()) {
-      job->kernel.emitError() << "kernel '" << job->kernel.getSymName()
-                              << "' cannot be compiled for " << target.cpu << ": " << job->errors;
-      failed = true;
-    }
-    objects.push_back(std::move(job->object));
-  }
-  if (failed)
-    return failure();
-  llvm::Expected<std::string> library = linkShared(objects);
-  if (!library)
-    return module.emitError(llvm::toString(library.takeError()));
-  return std::move(*library);
-}
 } // namespace
 } // namespace adapt::cpu
 

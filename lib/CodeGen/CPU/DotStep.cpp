@@ -13,19 +13,20 @@ std::optional<DotStep> DotStep::get(const CpuTarget &target, Type stored, Type s
   if (stored.isF64() || scalar.isF64() || !isa<FloatType>(stored) || !isa<FloatType>(scalar))
     return std::nullopt;
   if (stored.isBF16() && depth == 2)
-    return DotStep(scalar.isBF16() && target.avx512bf16 ? Kind::Bf16Dot : Kind::Bf16Fma, 2);
+    return DotStep(scalar.isBF16() && target.avx512bf16 ? Kind::Bf16Dot : Kind::Bf16Fma, 2,
+                   target.fma);
   if (depth == 1)
-    return DotStep(Kind::Fma, 1);
+    return DotStep(Kind::Fma, 1, target.fma);
   return std::nullopt;
 }
 
-Value DotStep::loadVector(KernelBuilder &b, Pointer pointer, Value index, VectorType type,
+Value DotStep::loadVector(CpuKernelBuilder &b, Pointer pointer, Value index, VectorType type,
                           int64_t used) {
   return used < type.getDimSize(0) ? b.loadMasked(pointer, index, type, b.constant(used))
                                    : b.load(pointer, index, type);
 }
 
-DotStep::Operand DotStep::loadLanes(KernelBuilder &b, Pointer stored, Value index,
+DotStep::Operand DotStep::loadLanes(CpuKernelBuilder &b, Pointer stored, Value index,
                                     int64_t lanes) const {
   OpBuilder &builder = b.getBuilder();
   Location loc = b.getLoc();
@@ -48,7 +49,7 @@ DotStep::Operand DotStep::loadLanes(KernelBuilder &b, Pointer stored, Value inde
   llvm_unreachable("all kinds are covered");
 }
 
-DotStep::Operand DotStep::loadScalars(KernelBuilder &b, Pointer row, Value index,
+DotStep::Operand DotStep::loadScalars(CpuKernelBuilder &b, Pointer row, Value index,
                                       int64_t count) const {
   OpBuilder &builder = b.getBuilder();
   Location loc = b.getLoc();
@@ -70,14 +71,14 @@ DotStep::Operand DotStep::loadScalars(KernelBuilder &b, Pointer row, Value index
   return result;
 }
 
-Value DotStep::accumulate(KernelBuilder &b, Value sum, const Operand &lanes,
+Value DotStep::accumulate(CpuKernelBuilder &b, Value sum, const Operand &lanes,
                           const Operand &scalars) const {
   OpBuilder &builder = b.getBuilder();
   Location loc = b.getLoc();
   if (kind == Kind::Bf16Dot)
     return x86vector::DotBF16Op::create(builder, loc, sum.getType(), sum, lanes[0], scalars[0]);
   for (auto [lane, scalar] : llvm::zip(lanes, scalars)) { // scalars may be fewer, at a row's end
-    if (b.getTarget().fma)
+    if (fma)
       sum = vector::FMAOp::create(builder, loc, lane, scalar, sum);
     else
       sum = arith::AddFOp::create(builder, loc, sum,

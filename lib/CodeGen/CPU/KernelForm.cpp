@@ -16,16 +16,10 @@ FailureOr<std::unique_ptr<KernelForm>> createForm(KernelOp kernel, const CpuTarg
     return kernel.emitError() << "kernel '" << kernel.getSymName() << "' holds f16, but the CPU "
                               << target.cpu << " has no f16c; use --dtype=float32 or bfloat16";
 
-  for (auto create :
-       {createMatmulForm, createPagedAppendForm, createPagedAttendForm, createRowForm})
-    if (auto form = create(kernel, target))
-      return form;
-
-  InFlightDiagnostic diagnostic =
-      kernel.emitError() << "kernel '" << kernel.getSymName()
-                         << "' has no form that the CPU code generator knows; it can update state "
-                            "only by a paged_append or paged_attend that stands alone";
-  return diagnostic;
+  return findForm<KernelForm>(
+      kernel,
+      ArrayRef{createMatmulForm, createPagedAppendForm, createPagedAttendForm, createRowForm},
+      target, "CPU");
 }
 
 } // namespace adapt::cpu

@@ -1,22 +1,13 @@
-// How kernels are made: one form for each kind of kernel.
+// The forms of the CPU's kernels.
 #pragma once
 
-#include "KernelBuilder.h"
-#include "adapt/CodeGen/KernelGenerator.h"
+#include "CodeGen/Common/KernelForm.h"
+#include "CpuKernelBuilder.h"
 #include <memory>
 
 namespace adapt::cpu {
 
-class KernelForm {
-public:
-  virtual ~KernelForm() = default;
-  /// For names of functions: "matmul".
-  virtual llvm::StringRef getName() const = 0;
-  /// The variants, with what distinguishes them ("t1") as their symbol.
-  virtual llvm::SmallVector<KernelVariant> getVariants() const = 0;
-  /// Writes the body of one variant. On failure an error was emitted.
-  virtual mlir::LogicalResult emit(unsigned variant, KernelBuilder &builder) const = 0;
-};
+using KernelForm = KernelFormOf<CpuKernelBuilder>;
 
 /// Each returns null where the kernel is not of its form. The kernel must outlive the form.
 std::unique_ptr<KernelForm> createMatmulForm(KernelOp kernel, const CpuTarget &target);

@@ -31,7 +31,7 @@ public:
 
   StringRef getName() const override { return "matmul"; }
   SmallVector<KernelVariant> getVariants() const override;
-  LogicalResult emit(unsigned variant, KernelBuilder &builder) const override;
+  LogicalResult emit(unsigned variant, CpuKernelBuilder &builder) const override;
 
 private:
   struct Root {
@@ -41,7 +41,7 @@ private:
     DotStep step;
   };
   struct Finish { // results of one group of 16 columns
-    KernelBuilder &b;
+    CpuKernelBuilder &b;
     Value row, column;                   ///< of the whole result
     Value valid;                         ///< columns that exist, or null: all 16
     llvm::DenseMap<Value, Value> values; ///< widened vectors
@@ -51,9 +51,9 @@ private:
   bool isEpilogue(Operation &op) const;
   void chooseTilings(const CpuTarget &target);
 
-  void emitTile(KernelBuilder &b, const Tiling &tiling, Value row, Value rowEnd, Value panel,
+  void emitTile(CpuKernelBuilder &b, const Tiling &tiling, Value row, Value rowEnd, Value panel,
                 int64_t panels) const;
-  void emitProduct(KernelBuilder &b, const Root &root, const Tiling &tiling, Value row,
+  void emitProduct(CpuKernelBuilder &b, const Root &root, const Tiling &tiling, Value row,
                    Value rowEnd, Value panel, int64_t panels, Pointer tile) const;
   void finishColumns(Finish &finish) const;
   Value getOperand(Finish &finish, Value value) const;
@@ -176,7 +176,7 @@ SmallVector<KernelVariant> MatmulForm::getVariants() const {
   return variants;
 }
 
-LogicalResult MatmulForm::emit(unsigned variant, KernelBuilder &b) const {
+LogicalResult MatmulForm::emit(unsigned variant, CpuKernelBuilder &b) const {
   const Tiling &tiling = tilings[variant];
   int64_t allPanels = llvm::divideCeilSigned(n, kLanes);
   Value first = b.mul(b.getId(0), tiling.itemPanels);
@@ -203,7 +203,7 @@ LogicalResult MatmulForm::emit(unsigned variant, KernelBuilder &b) const {
   return success();
 }
 
-void MatmulForm::emitTile(KernelBuilder &b, const Tiling &tiling, Value row, Value rowEnd,
+void MatmulForm::emitTile(CpuKernelBuilder &b, const Tiling &tiling, Value row, Value rowEnd,
                           Value panel, int64_t panels) const {
   int64_t width = panels * kLanes;
   SmallVector<Pointer> products;
@@ -236,7 +236,7 @@ void MatmulForm::emitTile(KernelBuilder &b, const Tiling &tiling, Value row, Val
   b.createFor(b.constant(0), count, 1, [&](Value r) { finishRow(r, b.add(row, r)); });
 }
 
-void MatmulForm::emitProduct(KernelBuilder &b, const Root &root, const Tiling &tiling, Value row,
+void MatmulForm::emitProduct(CpuKernelBuilder &b, const Root &root, const Tiling &tiling, Value row,
                              Value rowEnd, Value panel, int64_t panels, Pointer tile) const {
   int64_t depth = root.step.getDepth();
   int64_t fullSteps = root.k / depth, allSteps = llvm::divideCeilSigned(root.k, depth);
@@ -287,7 +287,7 @@ Value MatmulForm::getOperand(Finish &finish, Value value) const {
   if (Value known = finish.values.lookup(value))
     return known;
   // An argument of the results' shape, or a vector over the columns.
-  KernelBuilder &b = finish.b;
+  CpuKernelBuilder &b = finish.b;
   Pointer buffer = b.getArgument(cast<BlockArgument>(value).getArgNumber());
   Value index = finish.column;
   if (getDims(typeOf(value)) == getDims(typeOf(roots[0].result)))
@@ -299,7 +299,7 @@ Value MatmulForm::getOperand(Finish &finish, Value value) const {
 }
 
 void MatmulForm::finishColumns(Finish &finish) const {
-  KernelBuilder &b = finish.b;
+  CpuKernelBuilder &b = finish.b;
   OpBuilder &builder = b.getBuilder();
   for (Operation *op : epilogue) {
     Type element = typeOf(op->getResult(0)).getElementType();

@@ -1,6 +1,6 @@
 // paged_append: each token's keys and values go to their place in the state.
+#include "CodeGen/Common/PagedState.h"
 #include "KernelForm.h"
-#include "PagedState.h"
 #include "dialects/Adapt/ToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -25,7 +25,7 @@ public:
     return {variant};
   }
 
-  LogicalResult emit(unsigned, KernelBuilder &b) const override {
+  LogicalResult emit(unsigned, CpuKernelBuilder &b) const override {
     PagedStep step(b, op.getSeqStarts(), op.getKvLens(), op.getBlockTable());
     unsigned state = getArgumentNumber(op.getState());
     Value begin = b.mul(b.getId(0), kItemTokens);
@@ -59,7 +59,7 @@ public:
 private:
   AffineExpr getTokens() const { return getDims(cast<RankedTensorType>(op.getKey().getType()))[0]; }
 
-  static void forEach(KernelBuilder &b, const PagedPlane &plane,
+  static void forEach(CpuKernelBuilder &b, const PagedPlane &plane,
                       function_ref<void(Value, Value)> body) {
     b.createFor(b.constant(0), b.constant(plane.groups), 1, [&](Value group) {
       b.createFor(b.constant(0), b.constant(plane.size), 1,
@@ -67,13 +67,13 @@ private:
     });
   }
 
-  static void store(KernelBuilder &b, const PagedPlane &plane, Value value, Pointer block,
+  static void store(CpuKernelBuilder &b, const PagedPlane &plane, Value value, Pointer block,
                     Value group, Value slot, Value index) {
     Value place = b.add(b.mul(group, plane.getGroupElements()), plane.getPlace(b, slot, index));
     b.store(value, block, place);
   }
 
-  void append(KernelBuilder &b, const PagedPlane &plane, Value source, Value token, Value slot,
+  void append(CpuKernelBuilder &b, const PagedPlane &plane, Value source, Value token, Value slot,
               Pointer block) const {
     Pointer row =
         b.at(b.getArgument(getArgumentNumber(source)), b.mul(token, plane.groups * plane.size));

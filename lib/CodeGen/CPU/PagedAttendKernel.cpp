@@ -5,9 +5,10 @@
 // the group and all its tokens are *rows* that share every load of keys and values. Chunks begin at
 // multiples of their size whatever the rows are, so that a row's result does not depend on which
 // rows are computed with it.
+#include "CodeGen/Common/MathExpansion.h"
+#include "CodeGen/Common/PagedState.h"
+#include "DotStep.h"
 #include "KernelForm.h"
-#include "MathExpansion.h"
-#include "PagedState.h"
 #include "dialects/Adapt/ToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -37,7 +38,7 @@ public:
 
   StringRef getName() const override { return "paged_attend"; }
   SmallVector<KernelVariant> getVariants() const override;
-  LogicalResult emit(unsigned variant, KernelBuilder &builder) const override;
+  LogicalResult emit(unsigned variant, CpuKernelBuilder &builder) const override;
 
 private:
   PagedAttendForm(PagedAttendOp op, DotStep score, DotStep mix, Type weight)
@@ -94,7 +95,7 @@ SmallVector<KernelVariant> PagedAttendForm::getVariants() const {
 /// Writes the code for the query tokens [token, token + count) of one sequence.
 class AttendEmitter {
 public:
-  AttendEmitter(const PagedAttendForm &form, KernelBuilder &b, const PagedStep &step)
+  AttendEmitter(const PagedAttendForm &form, CpuKernelBuilder &b, const PagedStep &step)
       : form(form), b(b), builder(b.getBuilder()), loc(b.getLoc()), step(step) {
     auto queryType = cast<RankedTensorType>(form.op.getQuery().getType());
     int64_t rows = form.tokens * form.heads;
@@ -355,7 +356,7 @@ private:
   }
 
   const PagedAttendForm &form;
-  KernelBuilder &b;
+  CpuKernelBuilder &b;
   OpBuilder &builder;
   Location loc;
   const PagedStep &step;
@@ -365,7 +366,7 @@ private:
   VectorType floats;
 };
 
-LogicalResult PagedAttendForm::emit(unsigned, KernelBuilder &b) const {
+LogicalResult PagedAttendForm::emit(unsigned, CpuKernelBuilder &b) const {
   PagedStep step(b, op.getSeqStarts(), op.getKvLens(), op.getBlockTable());
   OpBuilder &builder = b.getBuilder();
   Location loc = b.getLoc();

@@ -98,11 +98,11 @@ public:
 
   StringRef getName() const override { return "row"; }
   SmallVector<KernelVariant> getVariants() const override;
-  LogicalResult emit(unsigned variant, KernelBuilder &builder) const override;
+  LogicalResult emit(unsigned variant, CpuKernelBuilder &builder) const override;
 
 private:
   void findRows();
-  FailureOr<func::FuncOp> emitRow(KernelBuilder &b, KernelOp row) const;
+  FailureOr<func::FuncOp> emitRow(CpuKernelBuilder &b, KernelOp row) const;
 
   mutable KernelOp kernel;            ///< its accessors are not const
   mutable OwningOpRef<KernelOp> base; ///< decomposed
@@ -276,7 +276,7 @@ LogicalResult lowerToLoops(func::FuncOp function, StringRef kernelName) {
 }
 
 // A function of pointers to the row of each tensor argument and result, and of the sizes.
-FailureOr<func::FuncOp> RowForm::emitRow(KernelBuilder &b, KernelOp row) const {
+FailureOr<func::FuncOp> RowForm::emitRow(CpuKernelBuilder &b, KernelOp row) const {
   Block &body = row.getBody().front();
   OpBuilder builder(row.getContext());
   Location loc = row.getLoc();
@@ -354,7 +354,7 @@ Type specialise(Type type, AffineExpr rows) {
   return getTensorType(dims, tensor.getElementType());
 }
 
-LogicalResult RowForm::emit(unsigned, KernelBuilder &b) const {
+LogicalResult RowForm::emit(unsigned, CpuKernelBuilder &b) const {
   KernelOp baseOp = *base;
   OwningOpRef<KernelOp> row(baseOp.clone());
   Block &body = row->getBody().front();

@@ -3,7 +3,7 @@
 
 #include "mlir/IR/Builders.h"
 
-namespace adapt::cpu {
+namespace adapt::codegen {
 
 /// e^x to 2 ulp; 0 below -86.6 (no denormals), infinity above 88.72.
 mlir::Value emitExp(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
@@ -14,4 +14,4 @@ mlir::Value emitExp2(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x
 /// argument in f64 and are good to 2e-7 absolute for arguments up to 1e6.
 void expandMath(mlir::Operation *root);
 
-} // namespace adapt::cpu
+} // namespace adapt::codegen

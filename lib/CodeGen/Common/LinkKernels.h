@@ -4,10 +4,10 @@
 #include "llvm/Support/Error.h"
 #include <string>
 
-namespace adapt::cpu {
+namespace adapt::codegen {
 
 /// Links objects into a shared object, by lld in this process; returns its bytes. One thread at a
 /// time may call it.
 llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects);
 
-} // namespace adapt::cpu
+} // namespace adapt::codegen

@@ -9,7 +9,7 @@
 
 using namespace mlir;
 
-namespace adapt::cpu {
+namespace adapt::codegen {
 namespace {
 /// Arithmetic on values of one shape; a multiply and an add may become one FMA later.
 class Emitter {
@@ -193,4 +193,4 @@ void expandMath(Operation *root) {
   }
 }
 
-} // namespace adapt::cpu
+} // namespace adapt::codegen

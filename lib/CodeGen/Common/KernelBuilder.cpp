@@ -6,15 +6,13 @@
 
 using namespace mlir;
 
-namespace adapt::cpu {
-namespace {
-// The ABI's i1 is a byte.
+namespace adapt::codegen {
+
 Type getMemoryType(Type element) {
   return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
 }
 
 int64_t getBytes(Type element) { return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8u); }
-} // namespace
 
 Value emitSize(OpBuilder &builder, Location loc, AffineExpr size,
                function_ref<Value(StringRef)> lookup) {
@@ -39,54 +37,35 @@ Value emitSize(OpBuilder &builder, Location loc, AffineExpr size,
   }
 }
 
-KernelBuilder::KernelBuilder(ModuleOp module, KernelOp kernel, StringRef symbol,
-                             const CpuTarget &target)
-    : builder(kernel.getContext()), loc(kernel.getLoc()), module(module), kernel(kernel),
-      symbol(symbol.str()), target(target) {
-  builder.setInsertionPointToEnd(module.getBody());
-  auto pointerType = LLVM::LLVMPointerType::get(builder.getContext());
-  SmallVector<StringRef> names = kernel.getSymbols();
+KernelBuilder::KernelBuilder(Block *functions, KernelOp kernel, StringRef symbol)
+    : builder(kernel.getContext()), loc(kernel.getLoc()), functions(functions), kernel(kernel),
+      symbol(symbol.str()) {
+  builder.setInsertionPointToEnd(functions);
+}
 
-  // Element type of each buffer, in the order of the ABI.
+SmallVector<Type> KernelBuilder::getBufferElements() {
   SmallVector<Type> elements;
+  auto push = [&](RankedTensorType type) {
+    elements.push_back(getMemoryType(type.getElementType()));
+  };
   for (Type type : kernel.getArgumentTypes()) {
     if (auto state = dyn_cast<PagedType>(type))
-      for (RankedTensorType plane : state.getPlanes())
-        elements.push_back(plane.getElementType());
+      llvm::for_each(state.getPlanes(), push);
     else
-      elements.push_back(cast<RankedTensorType>(type).getElementType());
+      push(cast<RankedTensorType>(type));
   }
   for (Type type : kernel.getResultTypes())
     if (auto tensor = dyn_cast<RankedTensorType>(type))
-      elements.push_back(tensor.getElementType());
+      push(tensor);
+  return elements;
+}
 
-  SmallVector<Type> inner(elements.size(), pointerType);
-  inner.append(names.size() + 3, i64());
-  body = createFunction("body", inner);
-
-  // The entry loads pointers and sizes.
-  auto entry = func::FuncOp::create(
-      builder, loc, symbol, builder.getFunctionType(SmallVector<Type>(4, pointerType), {i32()}));
-  Block *block = entry.addEntryBlock();
-  builder.setInsertionPointToStart(block);
-  SmallVector<Value> values;
-  for (size_t i = 0; i < elements.size(); ++i)
-    values.push_back(load({block->getArgument(0), pointerType}, constant(i)));
-  for (size_t i = 0; i < names.size(); ++i)
-    values.push_back(load({block->getArgument(1), i64()}, constant(i)));
-  for (int64_t axis = 0; axis < 3; ++axis)
-    values.push_back(arith::ExtUIOp::create(builder, loc, i64(),
-                                            load({block->getArgument(3), i32()}, constant(axis))));
-  func::CallOp::create(builder, loc, body, values);
-  func::ReturnOp::create(builder, loc, ValueRange{intConstant(i32(), 0)});
-
-  // The body's arguments under their names.
-  block = &body.getBody().front();
-  builder.setInsertionPoint(block->getTerminator());
+void KernelBuilder::bind(ValueRange buffers, ValueRange sizeValues, ValueRange idValues) {
+  SmallVector<Type> elements = getBufferElements();
   unsigned next = 0;
   auto take = [&] {
     unsigned index = next++;
-    return Pointer{block->getArgument(index), getMemoryType(elements[index])};
+    return Pointer{buffers[index], elements[index]};
   };
   for (Type type : kernel.getArgumentTypes()) {
     auto state = dyn_cast<PagedType>(type);
@@ -96,15 +75,14 @@ KernelBuilder::KernelBuilder(ModuleOp module, KernelOp kernel, StringRef symbol,
   }
   for (Type type : kernel.getResultTypes())
     results.push_back(isa<RankedTensorType>(type) ? take() : Pointer{});
-  for (StringRef name : names)
-    sizes[name] = block->getArgument(next++);
-  for (int axis = 0; axis < 3; ++axis)
-    ids.push_back(block->getArgument(next++));
+  for (auto [name, value] : llvm::zip_equal(kernel.getSymbols(), sizeValues))
+    sizes[name] = value;
+  ids.assign(idValues.begin(), idValues.end());
 }
 
 func::FuncOp KernelBuilder::createFunction(StringRef suffix, ArrayRef<Type> argumentTypes) {
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(module.getBody());
+  builder.setInsertionPointToEnd(functions);
   auto function = func::FuncOp::create(builder, loc, symbol + "." + suffix.str(),
                                        builder.getFunctionType(argumentTypes, {}));
   function.setPrivate();
@@ -126,15 +104,6 @@ Pointer KernelBuilder::getResult(unsigned result) { return results[result]; }
 
 Value KernelBuilder::getSize(AffineExpr size) {
   return emitSize(builder, loc, size, [&](StringRef name) { return sizes.lookup(name); });
-}
-
-Pointer KernelBuilder::createLocal(Type element, int64_t count) {
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&body.getBody().front());
-  Value base =
-      LLVM::AllocaOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
-                             element, constant(count), /*alignment=*/64);
-  return {base, element};
 }
 
 //===----------------------------------------------------------------------===//
@@ -224,13 +193,16 @@ Pointer KernelBuilder::at(Pointer pointer, Value index) {
   return {base, pointer.element};
 }
 
-Value KernelBuilder::load(Pointer pointer, Value index, Type type) {
-  unsigned alignment = isa<LLVM::LLVMPointerType>(pointer.element) ? 8 : getBytes(pointer.element);
+Value KernelBuilder::load(Pointer pointer, Value index, Type type, int64_t alignment) {
+  if (alignment == 0)
+    alignment = isa<LLVM::LLVMPointerType>(pointer.element) ? 8 : getBytes(pointer.element);
   return LLVM::LoadOp::create(builder, loc, type, at(pointer, index).base, alignment);
 }
 
-void KernelBuilder::store(Value value, Pointer pointer, Value index) {
-  LLVM::StoreOp::create(builder, loc, value, at(pointer, index).base, getBytes(pointer.element));
+void KernelBuilder::store(Value value, Pointer pointer, Value index, int64_t alignment) {
+  if (alignment == 0)
+    alignment = getBytes(pointer.element);
+  LLVM::StoreOp::create(builder, loc, value, at(pointer, index).base, alignment);
 }
 
 Value KernelBuilder::mask(int64_t lanes, Value count) {
@@ -263,12 +235,8 @@ void KernelBuilder::storeMasked(Value value, Pointer pointer, Value index, Value
                               builder.getI32IntegerAttr(getBytes(element)));
 }
 
-void KernelBuilder::prefetch(Pointer pointer, Value index) {
-  LLVM::Prefetch::create(builder, loc, at(pointer, index).base, /*rw=*/0, /*hint=*/2, /*cache=*/1);
-}
-
 Value KernelBuilder::loadIndex(Pointer pointer, Value index) {
   return arith::ExtSIOp::create(builder, loc, i64(), load(pointer, index));
 }
 
-} // namespace adapt::cpu
+} // namespace adapt::codegen

@@ -1,5 +1,5 @@
 #include "KernelCache.h"
-#include "adapt/CodeGen/CpuKernelGenerator.h"
+#include "adapt/CodeGen/KernelGenerator.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -22,7 +22,7 @@ std::string adapt::getDefaultCacheDir() {
   return std::string(path);
 }
 
-namespace adapt::cpu {
+namespace adapt::codegen {
 namespace {
 constexpr size_t kHashBytes = 16;
 
@@ -70,4 +70,4 @@ void KernelCache::store(StringRef key, StringRef object) const {
   }));
 }
 
-} // namespace adapt::cpu
+} // namespace adapt::codegen

@@ -3,7 +3,7 @@
 
 using namespace mlir;
 
-namespace adapt::cpu {
+namespace adapt::codegen {
 
 PagedPlane::PagedPlane(RankedTensorType plane, bool keys)
     : groups(plane.getDimSize(0)), size(plane.getDimSize(1)), element(plane.getElementType()),
@@ -48,4 +48,4 @@ Value PagedStep::getBlock(KernelBuilder &b, Value sequence, Value index) const {
   return b.loadIndex(blockTable, b.add(b.mul(sequence, b.getSize(tableWidth)), index));
 }
 
-} // namespace adapt::cpu
+} // namespace adapt::codegen

@@ -1,14 +1,14 @@
 // How the paged state of keys and values lies in memory, and where a step's tokens are in it.
 #pragma once
 
-#include "DotStep.h"
+#include "KernelBuilder.h"
 
-namespace adapt::cpu {
+namespace adapt::codegen {
 
 inline constexpr int64_t kBlockTokens = 16;
 
-/// A block of a plane [groups, size] for 16 tokens. Keys put the tokens into the 16 lanes of a
-/// DotStep, values their elements: with pairs (bf16)
+/// A block of a plane [groups, size] for 16 tokens. Keys put the 16 tokens side by side,
+/// values their elements: with pairs (bf16)
 ///   keys   [groups][size / 2][16 tokens][2 elements]
 ///   values [groups][8 pairs of tokens][size][2 tokens]
 /// else [groups][size][16] and [groups][16][size].
@@ -40,22 +40,8 @@ struct PagedStep {
   mlir::Value getBlock(KernelBuilder &b, mlir::Value sequence, mlir::Value index) const;
 };
 
-/// The single computing operation of a kernel, if it is an `Op` on the kernel's own arguments.
-template <typename Op> Op getLoneOp(KernelOp kernel) {
-  mlir::Block &body = kernel.getBody().front();
-  if (body.getOperations().size() != 2)
-    return {};
-  auto op = llvm::dyn_cast<Op>(body.front());
-  if (!op || !llvm::equal(op->getResults(), body.getTerminator()->getOperands()))
-    return {};
-  for (mlir::Value operand : op->getOperands())
-    if (!llvm::isa<mlir::BlockArgument>(operand))
-      return {};
-  return op;
-}
-
 inline unsigned getArgumentNumber(mlir::Value value) {
   return llvm::cast<mlir::BlockArgument>(value).getArgNumber();
 }
 
-} // namespace adapt::cpu
+} // namespace adapt::codegen

@@ -1,13 +1,13 @@
-// Builds the function of one variant of a kernel: entry, buffers, sizes, and the small vocabulary
-// (64-bit arithmetic, loops, loads through pointers) in which kernels are written.
+// Builds the function of one variant of a kernel: buffers, sizes, and the small vocabulary (64-bit
+// arithmetic, loops, loads through pointers) in which kernels are written. How a kernel is entered,
+// and what only some targets have, is in the builder of the target.
 #pragma once
 
-#include "CpuTarget.h"
 #include "dialects/Adapt/AdaptDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 
-namespace adapt::cpu {
+namespace adapt::codegen {
 
 /// A place in memory: elements of one type.
 struct Pointer {
@@ -19,17 +19,17 @@ struct Pointer {
 mlir::Value emitSize(mlir::OpBuilder &builder, mlir::Location loc, mlir::AffineExpr size,
                      llvm::function_ref<mlir::Value(llvm::StringRef)> lookup);
 
+/// The ABI's i1 is a byte.
+mlir::Type getMemoryType(mlir::Type element);
+/// Of an element in memory.
+int64_t getBytes(mlir::Type element);
+
 class KernelBuilder {
 public:
-  /// Makes the exported function `symbol` with the ABI of docs/bundle.md, and `symbol.body`, which
-  /// it calls with loaded pointers and sizes; the insertion point is left in the latter.
-  KernelBuilder(mlir::ModuleOp module, KernelOp kernel, llvm::StringRef symbol,
-                const CpuTarget &target);
+  KernelBuilder(const KernelBuilder &) = delete;
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::Location getLoc() const { return loc; }
-  const CpuTarget &getTarget() const { return target; }
-  mlir::ModuleOp getModule() { return module; }
   /// A private function of the module, named after this one; pointers are marked as not aliasing.
   mlir::func::FuncOp createFunction(llvm::StringRef suffix, llvm::ArrayRef<mlir::Type> arguments);
 
@@ -40,8 +40,6 @@ public:
   mlir::Value getId(unsigned axis) { return ids[axis]; }
   /// A size, i64.
   mlir::Value getSize(mlir::AffineExpr size);
-  /// Memory of this work item on the stack, 64-byte aligned.
-  Pointer createLocal(mlir::Type element, int64_t count);
 
   mlir::Value constant(int64_t value);
   mlir::Value add(mlir::Value a, mlir::Value b);
@@ -70,20 +68,17 @@ public:
   Pointer at(Pointer pointer, mlir::Value index);
   /// The same place as elements of another type.
   static Pointer as(Pointer pointer, mlir::Type element) { return {pointer.base, element}; }
-  /// Reads or writes a value of any type at `index` elements from the pointer; no alignment beyond
-  /// the element's is assumed.
-  mlir::Value load(Pointer pointer, mlir::Value index, mlir::Type type);
+  /// Reads or writes a value of any type at `index` elements from the pointer; without `alignment`
+  /// (in bytes) none beyond the element's is assumed.
+  mlir::Value load(Pointer pointer, mlir::Value index, mlir::Type type, int64_t alignment = 0);
   mlir::Value load(Pointer pointer, mlir::Value index) {
     return load(pointer, index, pointer.element);
   }
-  void store(mlir::Value value, Pointer pointer, mlir::Value index);
+  void store(mlir::Value value, Pointer pointer, mlir::Value index, int64_t alignment = 0);
   /// A vector of which only the lanes below `count` are read or written; the others read as zero.
   mlir::Value loadMasked(Pointer pointer, mlir::Value index, mlir::VectorType type,
                          mlir::Value count);
   void storeMasked(mlir::Value value, Pointer pointer, mlir::Value index, mlir::Value count);
-  /// Asks for the cache line of an element, into the second level: more such are under way at once
-  /// than into the first.
-  void prefetch(Pointer pointer, mlir::Value index);
   /// An i32 element as i64.
   mlir::Value loadIndex(Pointer pointer, mlir::Value index);
 
@@ -98,20 +93,29 @@ public:
   mlir::Value intConstant(mlir::Type type, int64_t value);
   mlir::Value broadcast(mlir::Value scalar, int64_t lanes);
 
-private:
-  mlir::Value mask(int64_t lanes, mlir::Value count);
+protected:
+  /// `functions` is where the kernel's functions are put.
+  KernelBuilder(mlir::Block *functions, KernelOp kernel, llvm::StringRef symbol);
+  ~KernelBuilder() = default;
+
+  /// The element type of each buffer as it lies in memory, in the order of the ABI.
+  llvm::SmallVector<mlir::Type> getBufferElements();
+  /// Gives the body its arguments: a pointer for each buffer, the sizes, and the item's numbers.
+  void bind(mlir::ValueRange buffers, mlir::ValueRange sizes, mlir::ValueRange ids);
 
   mlir::OpBuilder builder;
   mlir::Location loc;
-  mlir::ModuleOp module;
+  mlir::Block *functions;
   KernelOp kernel;
   std::string symbol;
-  const CpuTarget &target;
-  mlir::func::FuncOp body;
+
+private:
+  mlir::Value mask(int64_t lanes, mlir::Value count);
+
   llvm::SmallVector<llvm::SmallVector<Pointer>> arguments; // planes
   llvm::SmallVector<Pointer> results;                      // no base where the result is state
   llvm::StringMap<mlir::Value> sizes;
   llvm::SmallVector<mlir::Value> ids;
 };
 
-} // namespace adapt::cpu
+} // namespace adapt::codegen

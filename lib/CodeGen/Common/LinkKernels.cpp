@@ -12,7 +12,7 @@ LLD_HAS_DRIVER(elf)
 
 using namespace llvm;
 
-namespace adapt::cpu {
+namespace adapt::codegen {
 namespace {
 // An anonymous file of these bytes; -1 and errno on failure.
 int createMemoryFile(StringRef bytes) {
@@ -72,4 +72,4 @@ Expected<std::string> linkShared(ArrayRef<std::string> objects) {
   return (*file)->getBuffer().str();
 }
 
-} // namespace adapt::cpu
+} // namespace adapt::codegen

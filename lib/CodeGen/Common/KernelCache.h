@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace adapt::cpu {
+namespace adapt::codegen {
 
 /// 32 hex digits of XXH3-128.
 std::string hashText(llvm::StringRef text);
@@ -26,4 +26,4 @@ private:
   std::string directory;
 };
 
-} // namespace adapt::cpu
+} // namespace adapt::codegen
