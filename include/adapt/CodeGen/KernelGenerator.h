@@ -20,7 +20,8 @@ struct KernelVariant {
   uint64_t scratchBytes = 0;                ///< per work item
 };
 
-/// Of compiled kernels: $XDG_CACHE_HOME/adaptc or ~/.cache/adaptc; empty if neither variable is set.
+/// Of compiled kernels: $XDG_CACHE_HOME/adaptc or ~/.cache/adaptc; empty if neither variable is
+/// set.
 std::string getDefaultCacheDir();
 
 /// A code generator compiles each `adapt.kernel` of a module; what a kernel's variants are is known
