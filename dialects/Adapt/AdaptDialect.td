@@ -104,6 +104,17 @@ def Adapt_Activation : EnumAttr<Adapt_Dialect, Adapt_ActivationAttr, "activation
   let assemblyFormat = "$value";
 }
 
+def Adapt_PredicateAttr : I32EnumAttr<"Predicate", "a comparison", [
+    I32EnumAttrCase<"Equal", 0, "eq">, I32EnumAttrCase<"NotEqual", 1, "ne">,
+    I32EnumAttrCase<"Less", 2, "lt">, I32EnumAttrCase<"LessEqual", 3, "le">,
+    I32EnumAttrCase<"Greater", 4, "gt">, I32EnumAttrCase<"GreaterEqual", 5, "ge">]> {
+  let cppNamespace = "::adapt";
+  let genSpecializedAttr = 0;
+}
+def Adapt_Predicate : EnumAttr<Adapt_Dialect, Adapt_PredicateAttr, "predicate"> {
+  let assemblyFormat = "$value";
+}
+
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
@@ -128,6 +139,8 @@ class Adapt_NamedTensorOf<list<Type> elements> : Type<
     "::mlir::RankedTensorType">;
 def Adapt_Tensor : Adapt_NamedTensorOf<[AnyType]>;
 def Adapt_FloatTensor : Adapt_NamedTensorOf<[F64, F32, F16, BF16]>;
+def Adapt_IntegerTensor : Adapt_NamedTensorOf<[AnySignlessInteger]>;
+def Adapt_BoolTensor : Adapt_NamedTensorOf<[I1]>;
 def Adapt_F32Tensor : Adapt_NamedTensorOf<[F32]>;
 def Adapt_IndexTensor : Adapt_NamedTensorOf<[I32, I64]>;
 def Adapt_I32Tensor : Adapt_NamedTensorOf<[I32]>;

@@ -1,4 +1,5 @@
 #include "dialects/Adapt/AdaptDialect.h"
+#include <map>
 
 using namespace mlir;
 using namespace adapt;
@@ -58,7 +59,98 @@ AffineExpr adapt::getNumElements(RankedTensorType type) {
       return {};
     product = product * dim;
   }
-  return product;
+  return canonicalizeSize(product);
+}
+
+namespace {
+/// A sum of products: coefficients by the product's atoms (names and divisions), as text in order.
+struct Polynomial {
+  using Product = std::map<std::string, std::pair<AffineExpr, unsigned>>; // atom and power
+  struct Term {
+    Product product;
+    int64_t coefficient;
+  };
+  std::map<std::string, Term> terms;
+
+  void add(const Product &product, int64_t coefficient) {
+    std::string key;
+    for (const auto &[name, power] : product)
+      key += name + '^' + std::to_string(power.second) + ' ';
+    Term &term = terms.try_emplace(key, Term{product, 0}).first->second;
+    term.coefficient += coefficient;
+    if (term.coefficient == 0)
+      terms.erase(key);
+  }
+};
+
+// Sums grow with products of sums, so that those of hostile input must end somewhere.
+constexpr size_t kMaxTerms = 64;
+
+std::optional<Polynomial> expandSize(AffineExpr expr) {
+  Polynomial result;
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+    result.add({}, constant.getValue());
+    return result;
+  }
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  bool isAdd = expr.getKind() == AffineExprKind::Add;
+  if (!binary || (!isAdd && expr.getKind() != AffineExprKind::Mul)) {
+    result.add({{toString(expr), {expr, 1}}}, 1);
+    return result;
+  }
+  std::optional<Polynomial> lhs = expandSize(binary.getLHS()), rhs = expandSize(binary.getRHS());
+  if (!lhs || !rhs || lhs->terms.size() * rhs->terms.size() > kMaxTerms)
+    return std::nullopt;
+  if (isAdd) {
+    for (const Polynomial *side : {&*lhs, &*rhs})
+      for (const auto &[key, term] : side->terms)
+        result.add(term.product, term.coefficient);
+    return result;
+  }
+  for (const auto &[a, x] : lhs->terms)
+    for (const auto &[b, y] : rhs->terms) {
+      Polynomial::Product product = x.product;
+      for (const auto &[name, power] : y.product) {
+        auto &entry = product.try_emplace(name, power.first, 0).first->second;
+        entry.second += power.second;
+      }
+      int64_t coefficient;
+      if (llvm::MulOverflow(x.coefficient, y.coefficient, coefficient))
+        return std::nullopt;
+      result.add(product, coefficient);
+    }
+  return result;
+}
+} // namespace
+
+AffineExpr adapt::canonicalizeSize(AffineExpr expr) {
+  if (!expr || isa<AffineConstantExpr, AffineSymbolExpr>(expr))
+    return expr;
+  std::optional<Polynomial> polynomial = expandSize(expr);
+  if (!polynomial)
+    return expr;
+  // Products by name first, the constant last.
+  AffineExpr sum;
+  int64_t constant = 0;
+  for (const auto &[key, term] : polynomial->terms) {
+    if (term.product.empty()) {
+      constant = term.coefficient;
+      continue;
+    }
+    AffineExpr product;
+    for (const auto &[name, power] : term.product)
+      for (unsigned i = 0; i < power.second; ++i)
+        product = product ? product * power.first : power.first;
+    product = product * term.coefficient;
+    sum = sum ? sum + product : product;
+  }
+  if (!sum)
+    return getAffineConstantExpr(constant, expr.getContext());
+  return constant ? sum + constant : sum;
+}
+
+bool adapt::areEqualSizes(AffineExpr a, AffineExpr b) {
+  return a == b || (a && b && canonicalizeSize(a) == canonicalizeSize(b));
 }
 
 AffineExpr adapt::getNumBytes(RankedTensorType type) {

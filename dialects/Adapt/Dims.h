@@ -31,7 +31,14 @@ mlir::RankedTensorType withElementType(mlir::RankedTensorType type, mlir::Type e
 /// The same type without its encoding, as linalg sees it.
 mlir::RankedTensorType withoutEncoding(mlir::RankedTensorType type);
 
-/// The product of a tensor's sizes.
+/// The expression as a sum of products in one order, so that sizes equal by the laws of addition
+/// and multiplication are the same object: `S * T + T` of `T * (S + 1)`. Sizes of divisions are
+/// taken as they are.
+mlir::AffineExpr canonicalizeSize(mlir::AffineExpr expr);
+/// Whether two sizes are equal by those laws.
+bool areEqualSizes(mlir::AffineExpr a, mlir::AffineExpr b);
+
+/// The product of a tensor's sizes, canonical.
 mlir::AffineExpr getNumElements(mlir::RankedTensorType type);
 /// Bytes of a dense tensor, or of its packed storage (padding included).
 mlir::AffineExpr getNumBytes(mlir::RankedTensorType type);

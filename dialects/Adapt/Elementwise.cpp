@@ -22,8 +22,21 @@ ADAPT_ELEMENTWISE(MulOp, 1)
 ADAPT_ELEMENTWISE(DivOp, 1)
 ADAPT_ELEMENTWISE(MaximumOp, 1)
 ADAPT_ELEMENTWISE(MinimumOp, 1)
+ADAPT_ELEMENTWISE(RemOp, 3)
+ADAPT_ELEMENTWISE(PowOp, 20)
+ADAPT_ELEMENTWISE(AndOp, 1)
+ADAPT_ELEMENTWISE(OrOp, 1)
+ADAPT_ELEMENTWISE(XorOp, 1)
+ADAPT_ELEMENTWISE(CompareOp, 1)
+ADAPT_ELEMENTWISE(SelectOp, 1)
 ADAPT_ELEMENTWISE(NegOp, 1)
 ADAPT_ELEMENTWISE(ExpOp, 10)
+ADAPT_ELEMENTWISE(LogOp, 10)
+ADAPT_ELEMENTWISE(AbsOp, 1)
+ADAPT_ELEMENTWISE(FloorOp, 1)
+ADAPT_ELEMENTWISE(CeilOp, 1)
+ADAPT_ELEMENTWISE(RoundOp, 1)
+ADAPT_ELEMENTWISE(GeluOp, 14)
 ADAPT_ELEMENTWISE(SqrtOp, 1)
 ADAPT_ELEMENTWISE(RsqrtOp, 2)
 ADAPT_ELEMENTWISE(TanhOp, 10)
@@ -73,13 +86,135 @@ Value MulOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
 }
 double MulOp::evaluateScalar(ArrayRef<double> x) { return x[0] * x[1]; }
 
+namespace {
+/// The divisor, or one where an integer division would trap: by zero, and of the least number by
+/// -1.
+Value makeDivisorSafe(OpBuilder &b, Location loc, Value lhs, Value rhs) {
+  Type type = rhs.getType();
+  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  auto constant = [&](APInt value) -> Value {
+    TypedAttr attr = b.getIntegerAttr(getElementTypeOrSelf(type), value);
+    if (auto shaped = dyn_cast<ShapedType>(type))
+      attr = DenseElementsAttr::get(shaped, attr);
+    return arith::ConstantOp::create(b, loc, attr);
+  };
+  auto equal = [&](Value value, APInt number) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, value, constant(number));
+  };
+  Value overflows = arith::AndIOp::create(b, loc, equal(lhs, APInt::getSignedMinValue(width)),
+                                          equal(rhs, APInt::getAllOnes(width)));
+  Value unsafe = arith::OrIOp::create(b, loc, equal(rhs, APInt::getZero(width)), overflows);
+  return arith::SelectOp::create(b, loc, unsafe, constant(APInt(width, 1)), rhs);
+}
+} // namespace
+
 Value DivOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
-  return emitBinary<arith::DivFOp, arith::DivSIOp>(b, loc, args);
+  if (isFloat(args[0]))
+    return arith::DivFOp::create(b, loc, args[0], args[1]);
+  return arith::DivSIOp::create(b, loc, args[0], makeDivisorSafe(b, loc, args[0], args[1]));
 }
 double DivOp::evaluateScalar(ArrayRef<double> x) {
   double quotient = x[0] / x[1];
   return isa<FloatType>(getType().getElementType()) ? quotient : std::trunc(quotient);
 }
+
+Value RemOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  if (isFloat(args[0]))
+    return arith::RemFOp::create(b, loc, args[0], args[1]);
+  return arith::RemSIOp::create(b, loc, args[0], makeDivisorSafe(b, loc, args[0], args[1]));
+}
+double RemOp::evaluateScalar(ArrayRef<double> x) { return std::fmod(x[0], x[1]); }
+
+Value PowOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return math::PowFOp::create(b, loc, args[0], args[1]);
+}
+double PowOp::evaluateScalar(ArrayRef<double> x) { return std::pow(x[0], x[1]); }
+
+Value AndOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return arith::AndIOp::create(b, loc, args[0], args[1]);
+}
+double AndOp::evaluateScalar(ArrayRef<double> x) { return int64_t(x[0]) & int64_t(x[1]); }
+
+Value OrOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return arith::OrIOp::create(b, loc, args[0], args[1]);
+}
+double OrOp::evaluateScalar(ArrayRef<double> x) { return int64_t(x[0]) | int64_t(x[1]); }
+
+Value XorOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return arith::XOrIOp::create(b, loc, args[0], args[1]);
+}
+double XorOp::evaluateScalar(ArrayRef<double> x) { return int64_t(x[0]) ^ int64_t(x[1]); }
+
+//===----------------------------------------------------------------------===//
+// compare and select
+//===----------------------------------------------------------------------===//
+
+LogicalResult CompareOp::verify() {
+  auto operand = cast<RankedTensorType>(getLhs().getType());
+  if (getType() != withElementType(operand, IntegerType::get(getContext(), 1)))
+    return emitOpError() << "of " << operand << " must give as many i1, not " << getType();
+  return success();
+}
+
+Value CompareOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  using F = arith::CmpFPredicate;
+  using I = arith::CmpIPredicate;
+  constexpr F kFloats[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
+  constexpr I kSigned[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
+  constexpr I kBools[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge};
+  unsigned index = static_cast<unsigned>(getPredicate());
+  if (isFloat(args[0]))
+    return arith::CmpFOp::create(b, loc, kFloats[index], args[0], args[1]);
+  bool isBool = getElementTypeOrSelf(args[0].getType()).isInteger(1);
+  return arith::CmpIOp::create(b, loc, isBool ? kBools[index] : kSigned[index], args[0], args[1]);
+}
+
+double CompareOp::evaluateScalar(ArrayRef<double> x) {
+  switch (getPredicate()) {
+  case Predicate::Equal:
+    return x[0] == x[1];
+  case Predicate::NotEqual:
+    return x[0] != x[1];
+  case Predicate::Less:
+    return x[0] < x[1];
+  case Predicate::LessEqual:
+    return x[0] <= x[1];
+  case Predicate::Greater:
+    return x[0] > x[1];
+  case Predicate::GreaterEqual:
+    return x[0] >= x[1];
+  }
+  llvm_unreachable("unknown predicate");
+}
+
+LogicalResult SelectOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  if (getCondition().getType() != withElementType(type, IntegerType::get(getContext(), 1)))
+    return emitOpError() << "needs a condition for each of " << shapeToString(type) << ", not "
+                         << getCondition().getType();
+  return success();
+}
+
+Value SelectOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
+  return arith::SelectOp::create(b, loc, args[0], args[1], args[2]);
+}
+double SelectOp::evaluateScalar(ArrayRef<double> x) { return x[0] != 0 ? x[1] : x[2]; }
+
+//===----------------------------------------------------------------------===//
+// Operations on one operand
+//===----------------------------------------------------------------------===//
+
+#define ADAPT_UNARY(OP, MATH, FUNCTION)                                                            \
+  Value OP::emitScalar(OpBuilder &b, Location loc, ValueRange args) {                              \
+    return math::MATH::create(b, loc, args[0]);                                                    \
+  }                                                                                                \
+  double OP::evaluateScalar(ArrayRef<double> x) { return FUNCTION(x[0]); }
+ADAPT_UNARY(LogOp, LogOp, std::log)
+ADAPT_UNARY(AbsOp, AbsFOp, std::fabs)
+ADAPT_UNARY(FloorOp, FloorOp, std::floor)
+ADAPT_UNARY(CeilOp, CeilOp, std::ceil)
+ADAPT_UNARY(RoundOp, RoundEvenOp, std::nearbyint)
+#undef ADAPT_UNARY
 
 Value MaximumOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
   return emitBinary<arith::MaximumFOp, arith::MaxSIOp>(b, loc, args);
@@ -243,6 +378,18 @@ ADAPT_LOWER_ELEMENTWISE(MulOp)
 ADAPT_LOWER_ELEMENTWISE(DivOp)
 ADAPT_LOWER_ELEMENTWISE(MaximumOp)
 ADAPT_LOWER_ELEMENTWISE(MinimumOp)
+ADAPT_LOWER_ELEMENTWISE(RemOp)
+ADAPT_LOWER_ELEMENTWISE(PowOp)
+ADAPT_LOWER_ELEMENTWISE(AndOp)
+ADAPT_LOWER_ELEMENTWISE(OrOp)
+ADAPT_LOWER_ELEMENTWISE(XorOp)
+ADAPT_LOWER_ELEMENTWISE(CompareOp)
+ADAPT_LOWER_ELEMENTWISE(SelectOp)
+ADAPT_LOWER_ELEMENTWISE(LogOp)
+ADAPT_LOWER_ELEMENTWISE(AbsOp)
+ADAPT_LOWER_ELEMENTWISE(FloorOp)
+ADAPT_LOWER_ELEMENTWISE(CeilOp)
+ADAPT_LOWER_ELEMENTWISE(RoundOp)
 ADAPT_LOWER_ELEMENTWISE(NegOp)
 ADAPT_LOWER_ELEMENTWISE(ExpOp)
 ADAPT_LOWER_ELEMENTWISE(SqrtOp)
@@ -256,7 +403,7 @@ ADAPT_LOWER_ELEMENTWISE(CastOp)
 #undef ADAPT_LOWER_ELEMENTWISE
 
 //===----------------------------------------------------------------------===//
-// gated_activation
+// gelu and gated_activation
 //===----------------------------------------------------------------------===//
 
 Value GatedActivationOp::emitScalar(OpBuilder &b, Location loc, ValueRange args) {
@@ -302,27 +449,29 @@ double GatedActivationOp::evaluateScalar(ArrayRef<double> args) {
   llvm_unreachable("an activation is one of three");
 }
 
+static Value emitGelu(Decomposer &d, Value x, bool tanhForm) {
+  Value tangent;
+  if (tanhForm) {
+    Value cube = d.mul(d.mul(x, x), d.mul(x, d.splat(x, 0.044715)));
+    tangent = d.unary<TanhOp>(d.mul(d.add(x, cube), d.splat(x, M_2_SQRTPI * M_SQRT1_2)));
+  } else {
+    tangent = d.unary<ErfOp>(d.mul(x, d.splat(x, M_SQRT1_2)));
+  }
+  return d.mul(d.mul(x, d.splat(x, 0.5)), d.add(tangent, d.splat(x, 1.0)));
+}
+
+FailureOr<SmallVector<Value>> GeluOp::decompose(OpBuilder &builder) {
+  Decomposer d(builder, getLoc());
+  Value result = emitGelu(d, d.toF32(getInput()), getTanhForm());
+  return SmallVector<Value>{d.cast(result, cast<RankedTensorType>(getType()).getElementType())};
+}
+
 FailureOr<SmallVector<Value>> GatedActivationOp::decompose(OpBuilder &builder) {
   Decomposer d(builder, getLoc());
   Value gate = d.toF32(getGate()), up = d.toF32(getUp());
-  auto gelu = [&](Value tangent) { // x/2 (1 + tangent)
-    return d.mul(d.mul(gate, d.splat(gate, 0.5)), d.add(tangent, d.splat(gate, 1.0)));
-  };
-  Value activated;
-  switch (getActivation()) {
-  case Activation::Silu:
-    activated = d.mul(gate, d.unary<SigmoidOp>(gate));
-    break;
-  case Activation::GeluErf:
-    activated = gelu(d.unary<ErfOp>(d.mul(gate, d.splat(gate, M_SQRT1_2))));
-    break;
-  case Activation::GeluTanh: {
-    Value cube = d.mul(d.mul(gate, gate), d.mul(gate, d.splat(gate, 0.044715)));
-    Value inner = d.mul(d.add(gate, cube), d.splat(gate, M_2_SQRTPI * M_SQRT1_2));
-    activated = gelu(d.unary<TanhOp>(inner));
-    break;
-  }
-  }
+  Value activated = getActivation() == Activation::Silu
+                        ? d.mul(gate, d.unary<SigmoidOp>(gate))
+                        : emitGelu(d, gate, getActivation() == Activation::GeluTanh);
   return SmallVector<Value>{
       d.cast(d.mul(activated, up), cast<RankedTensorType>(getType()).getElementType())};
 }

@@ -62,6 +62,18 @@ ADAPT_ELEMENTWISE(MulOp)
 ADAPT_ELEMENTWISE(DivOp)
 ADAPT_ELEMENTWISE(MaximumOp)
 ADAPT_ELEMENTWISE(MinimumOp)
+ADAPT_ELEMENTWISE(RemOp)
+ADAPT_ELEMENTWISE(PowOp)
+ADAPT_ELEMENTWISE(AndOp)
+ADAPT_ELEMENTWISE(OrOp)
+ADAPT_ELEMENTWISE(XorOp)
+ADAPT_ELEMENTWISE(CompareOp)
+ADAPT_ELEMENTWISE(SelectOp)
+ADAPT_ELEMENTWISE(LogOp)
+ADAPT_ELEMENTWISE(AbsOp)
+ADAPT_ELEMENTWISE(FloorOp)
+ADAPT_ELEMENTWISE(CeilOp)
+ADAPT_ELEMENTWISE(RoundOp)
 ADAPT_ELEMENTWISE(NegOp)
 ADAPT_ELEMENTWISE(ExpOp)
 ADAPT_ELEMENTWISE(SqrtOp)
@@ -85,6 +97,18 @@ static double activate(Activation activation, double x) {
     return x / 2 * (1 + std::tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
   }
   llvm_unreachable("unknown activation");
+}
+
+LogicalResult GeluOp::evaluate(interp::EvalContext &context, ArrayRef<interp::Value> operands,
+                               SmallVectorImpl<interp::Value> &results) {
+  FailureOr<interp::Tensor> result = context.makeTensor(*this, getType());
+  if (failed(result))
+    return failure();
+  Activation activation = getTanhForm() ? Activation::GeluTanh : Activation::GeluErf;
+  for (auto [y, x] : llvm::zip(result->mutableFloats(), operands[0].tensor().floats()))
+    y = activate(activation, x);
+  results.push_back(std::move(*result));
+  return success();
 }
 
 LogicalResult GatedActivationOp::evaluate(interp::EvalContext &context,

@@ -23,7 +23,7 @@ LogicalResult verifySizes(Operation *op, ArrayRef<AffineExpr> expected, RankedTe
                              << dims.size();
   LogicalResult result = success();
   for (auto [axis, pair] : llvm::enumerate(llvm::zip_equal(expected, dims)))
-    if (std::get<0>(pair) != std::get<1>(pair))
+    if (!areEqualSizes(std::get<0>(pair), std::get<1>(pair)))
       result = op->emitOpError() << "result's axis " << axis << " must be "
                                  << toString(std::get<0>(pair)) << ", not "
                                  << toString(std::get<1>(pair));
@@ -249,10 +249,13 @@ LogicalResult SliceOp::verify() {
         result = emitOpError() << "axis " << axis << " reads element "
                                << offset + (to.getValue() - 1) * stride << " of "
                                << from.getValue();
-    } else if (out[axis] != (in[axis] - offset).ceilDiv(stride)) {
-      result = emitOpError() << "axis " << axis << " of symbolic size " << toString(in[axis])
-                             << " must give " << toString((in[axis] - offset).ceilDiv(stride))
-                             << " from offset " << offset << ", not " << toString(out[axis]);
+    } else if (auto rest = dyn_cast<AffineConstantExpr>(
+                   canonicalizeSize(in[axis] - offset - (out[axis] - 1) * stride))) {
+      // What is left from the last element on, it included.
+      if (rest.getValue() < 1)
+        result = emitOpError() << "axis " << axis << " of symbolic size " << toString(in[axis])
+                               << " does not have " << toString(out[axis]) << " elements from "
+                               << offset << " in steps of " << stride;
     }
   }
   return result;
@@ -411,29 +414,35 @@ Cost ReduceOp::getCost() {
 
 LogicalResult GatherOp::verify() {
   RankedTensorType table = typeOf(getTable());
-  if (table.getRank() < 1)
-    return emitOpError("needs a table of rank 1 or more");
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= table.getRank())
+    return emitOpError() << "along axis " << axis << " of a table of rank " << table.getRank();
+  if (axis != 0 && isa_and_nonnull<PackedAttr>(table.getEncoding()))
+    return emitOpError("from a packed table goes along axis 0");
   if (failed(verifyElementType(*this, getTable(), getResult())))
     return failure();
-  SmallVector<AffineExpr> expected = getDims(typeOf(getIndices()));
-  llvm::append_range(expected, ArrayRef(getDims(table)).drop_front());
+  SmallVector<AffineExpr> dims = getDims(table), expected(dims.begin(), dims.begin() + axis);
+  llvm::append_range(expected, getDims(typeOf(getIndices())));
+  llvm::append_range(expected, ArrayRef(dims).drop_front(axis + 1));
   return verifySizes(*this, expected, getType());
 }
 
 ShardingRule GatherOp::getShardingRule() {
   ShardingRule rule;
-  SmallVector<int> table = {ShardingRule::kNone}, indices, result;
-  for (AffineExpr size : getDims(typeOf(getIndices()))) {
-    indices.push_back(rule.factors.size());
-    rule.factors.push_back({size});
-  }
-  result = indices;
-  SmallVector<AffineExpr> tableDims = getDims(typeOf(getTable()));
-  for (AffineExpr size : ArrayRef(tableDims).drop_front()) {
-    table.push_back(rule.factors.size());
+  SmallVector<int> table, indices, result;
+  auto addFactor = [&](AffineExpr size, SmallVectorImpl<int> &axes) {
+    axes.push_back(rule.factors.size());
     result.push_back(rule.factors.size());
     rule.factors.push_back({size});
-  }
+  };
+  SmallVector<AffineExpr> dims = getDims(typeOf(getTable()));
+  for (AffineExpr size : ArrayRef(dims).take_front(getAxis()))
+    addFactor(size, table);
+  table.push_back(ShardingRule::kNone);
+  for (AffineExpr size : getDims(typeOf(getIndices())))
+    addFactor(size, indices);
+  for (AffineExpr size : ArrayRef(dims).drop_front(getAxis() + 1))
+    addFactor(size, table);
   rule.operands = {table, indices};
   rule.results = {result};
   return rule;
@@ -445,3 +454,67 @@ Cost GatherOp::getCost() {
   cost.bytesRead = cost.bytesWritten + getNumBytes(typeOf(getIndices()));
   return cost;
 }
+
+//===----------------------------------------------------------------------===//
+// iota
+//===----------------------------------------------------------------------===//
+
+LogicalResult IotaOp::verify() {
+  if (typeOf(getResult()).getRank() != 1)
+    return emitOpError() << "makes a vector, not a tensor of rank "
+                         << typeOf(getResult()).getRank();
+  if (getStart().getExprs().size() != 1)
+    return emitOpError() << "starts at one size, not " << getStart().getExprs().size();
+  return success();
+}
+
+// Parts do not know where they begin.
+ShardingRule IotaOp::getShardingRule() {
+  ShardingRule rule;
+  rule.results = {{ShardingRule::kNone}};
+  return rule;
+}
+
+Cost IotaOp::getCost() { return getElementwiseCost(*this, 1); }
+
+//===----------------------------------------------------------------------===//
+// pad
+//===----------------------------------------------------------------------===//
+
+LogicalResult PadOp::verify() {
+  RankedTensorType input = typeOf(getInput()), type = getType();
+  if (failed(verifyElementType(*this, getInput(), getResult())) ||
+      failed(verifyElementType(*this, getValue(), getResult())))
+    return failure();
+  if (typeOf(getValue()).getRank() != 0)
+    return emitOpError() << "fills with one value, not a tensor of rank "
+                         << typeOf(getValue()).getRank();
+  if (input.getRank() != type.getRank() || static_cast<int64_t>(getLow().size()) != input.getRank())
+    return emitOpError() << "of a tensor of rank " << input.getRank()
+                         << " needs as many axes of the result and of low, not " << type.getRank()
+                         << " and " << getLow().size();
+  LogicalResult result = success();
+  for (auto [axis, in, out, low] : llvm::enumerate(getDims(input), getDims(type), getLow())) {
+    auto high = dyn_cast<AffineConstantExpr>(canonicalizeSize(out - in - low));
+    if (low < 0 || (high && high.getValue() < 0))
+      result = emitOpError() << "axis " << axis << ": " << low << " and " << toString(in)
+                             << " elements do not fit into " << toString(out)
+                             << "; to take some away, slice";
+  }
+  return result;
+}
+
+ShardingRule PadOp::getShardingRule() {
+  ShardingRule rule;
+  SmallVector<int> axes;
+  for (auto [in, out] : llvm::zip_equal(getDims(typeOf(getInput())), getDims(getType()))) {
+    axes.push_back(in == out ? static_cast<int>(rule.factors.size()) : ShardingRule::kNone);
+    if (in == out)
+      rule.factors.push_back({in});
+  }
+  rule.operands = {axes, {}};
+  rule.results = {axes};
+  return rule;
+}
+
+Cost PadOp::getCost() { return getElementwiseCost(*this, 0); }

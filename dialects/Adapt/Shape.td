@@ -48,8 +48,8 @@ def Adapt_BroadcastOp : Adapt_BaseOp<"broadcast"> {
 def Adapt_SliceOp : Adapt_BaseOp<"slice", [Adapt_Recipe]> {
   let summary = "every strides[i]-th element from offsets[i]";
   let description = [{
-    The result's type gives the sizes. An axis of symbolic size is taken whole or, with a symbolic
-    result size, from its offset on.
+    The result's type gives the sizes. Where they are symbolic and do not differ by a constant, it is
+    the caller who knows that the elements exist.
   }];
   let arguments = (ins Adapt_Tensor:$input, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides);
   let results = (outs Adapt_Tensor:$result);
@@ -78,13 +78,38 @@ def Adapt_ReduceOp : Adapt_BaseOp<"reduce"> {
   let hasVerifier = 1;
 }
 
+def Adapt_IotaOp : Adapt_BaseOp<"iota"> {
+  let summary = "start, start + step, … : as many as the result has places";
+  let description = [{
+    `start` is one size: `adapt.iota start = <[T - 1]> step = -1 : tensor<?xi64, …>` counts down from
+    T - 1. It is how a size becomes a number.
+  }];
+  let arguments = (ins Adapt_DimsAttr:$start, I64Attr:$step);
+  let results = (outs Adapt_IndexTensor:$result);
+  let assemblyFormat = "`start` `=` $start `step` `=` $step attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Adapt_PadOp : Adapt_BaseOp<"pad"> {
+  let summary = "the input with `low` elements before it and others after it, all of one value";
+  let description = [{The result's type gives the sizes; `value` is a scalar.}];
+  let arguments = (ins Adapt_Tensor:$input, Adapt_Tensor:$value, DenseI64ArrayAttr:$low);
+  let results = (outs Adapt_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $value `low` `=` $low attr-dict `:` type($input) `,` type($value) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Adapt_GatherOp : Adapt_BaseOp<"gather"> {
   let summary = "rows of a table, by index";
   let description = [{
-    result[i…, d…] = table[indices[i…], d…]. Indices must lie in [0, rows): the runtime's inputs are
-    checked before a program runs. The table may be packed (a tied embedding).
+    result[l…, i…, d…] = table[l…, indices[i…], d…], where l… are the axes before `axis`. Indices must
+    lie in [0, rows): the runtime's inputs are checked before a program runs, importers clamp. The
+    table may be packed (a tied embedding), along axis 0.
   }];
-  let arguments = (ins Adapt_Tensor:$table, Adapt_IndexTensor:$indices);
+  let arguments = (ins Adapt_Tensor:$table, Adapt_IndexTensor:$indices,
+                       DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs Adapt_Tensor:$result);
   let assemblyFormat = [{
     $table `[` $indices `]` attr-dict `:` type($table) `,` type($indices) `->` type($result)

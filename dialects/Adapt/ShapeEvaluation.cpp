@@ -195,20 +195,70 @@ LogicalResult GatherOp::evaluate(interp::EvalContext &context, ArrayRef<interp::
   if (failed(result))
     return failure();
   const interp::Tensor &table = operands[0].tensor(), &indices = operands[1].tensor();
-  int64_t rows = table.getDim(0);
-  int64_t size = rows ? table.getNumElements() / rows : 0;
+  uint64_t along = getAxis();
+  int64_t rows = table.getDim(along), outer = 1, size = 1;
+  for (auto [axis, dim] : llvm::enumerate(table.getShape()))
+    if (axis != along)
+      (axis < along ? outer : size) *= dim;
   for (auto [i, row] : llvm::enumerate(indices.ints()))
     if (row < 0 || row >= rows)
       return emitOpError("cannot be evaluated: index ")
              << i << " is " << row << ", but the table has " << rows << " rows";
   auto copy = [&](auto from, auto to) {
-    for (auto [i, row] : llvm::enumerate(indices.ints()))
-      llvm::copy(from.slice(row * size, size), to.begin() + i * size);
+    auto place = to.begin();
+    for (int64_t i = 0; i < outer; ++i)
+      for (int64_t row : indices.ints())
+        place = llvm::copy(from.slice((i * rows + row) * size, size), place);
   };
   if (result->isFloat())
     copy(table.floats(), result->mutableFloats());
   else
     copy(table.ints(), result->mutableInts());
+  results.push_back(std::move(*result));
+  return success();
+}
+
+LogicalResult IotaOp::evaluate(interp::EvalContext &context, ArrayRef<interp::Value>,
+                               SmallVectorImpl<interp::Value> &results) {
+  FailureOr<interp::Tensor> result = context.makeTensor(*this, getType());
+  std::optional<int64_t> start = context.getSize(getStart().getExprs().front());
+  if (failed(result))
+    return failure();
+  if (!start)
+    return emitOpError("cannot be evaluated: its start is not known");
+  for (auto [i, value] : llvm::enumerate(result->mutableInts()))
+    value = *start + static_cast<int64_t>(i) * static_cast<int64_t>(getStep());
+  results.push_back(std::move(*result));
+  return success();
+}
+
+LogicalResult PadOp::evaluate(interp::EvalContext &context, ArrayRef<interp::Value> operands,
+                              SmallVectorImpl<interp::Value> &results) {
+  FailureOr<interp::Tensor> result = context.makeTensor(*this, getType());
+  if (failed(result))
+    return failure();
+  const interp::Tensor &input = operands[0].tensor(), &value = operands[1].tensor();
+  for (int64_t axis = 0; axis < input.getRank(); ++axis)
+    if (getLow()[axis] + input.getDim(axis) > result->getDim(axis))
+      return emitOpError("cannot be evaluated: on axis ")
+             << axis << " " << getLow()[axis] << " and " << input.getDim(axis)
+             << " elements do not fit into " << result->getDim(axis);
+  SmallVector<int64_t> strides = interp::getStrides(result->getShape());
+  auto fill = [&](auto from, auto to, auto filler) {
+    llvm::fill(to, filler);
+    for (int64_t i = 0; i < input.getNumElements(); ++i) {
+      int64_t rest = i, place = 0;
+      for (int64_t axis = input.getRank() - 1; axis >= 0; --axis) {
+        place += (rest % input.getDim(axis) + getLow()[axis]) * strides[axis];
+        rest /= input.getDim(axis);
+      }
+      to[place] = from[i];
+    }
+  };
+  if (result->isFloat())
+    fill(input.floats(), result->mutableFloats(), value.floats()[0]);
+  else
+    fill(input.ints(), result->mutableInts(), value.ints()[0]);
   results.push_back(std::move(*result));
   return success();
 }

@@ -235,8 +235,9 @@ Lowered ReduceOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, Valu
                     : arith::TruncIOp::create(builder, loc, sumType, size).getResult();
     }
   }
-  Value out = createEmpty(builder, loc, context, type);
+  // A mean of the accumulator's type is divided where it lies.
   auto identityMap = builder.getMultiDimIdentityMap(type.getRank());
+  Value out = sumType == element ? result : createEmpty(builder, loc, context, type);
   auto finish = linalg::GenericOp::create(
       builder, loc, TypeRange{out.getType()}, ValueRange{result}, ValueRange{out},
       ArrayRef<AffineMap>{identityMap, identityMap}, parallel(type.getRank()),
@@ -257,17 +258,23 @@ Lowered ReduceOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, Valu
 
 Lowered GatherOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, ValueRange operands) {
   Value table = operands[0];
-  int64_t indexRank = typeOf(operands[1]).getRank(), rank = getType().getRank();
+  int64_t indexRank = typeOf(operands[1]).getRank(), rank = getType().getRank(), axis = getAxis();
   auto packed = dyn_cast_or_null<PackedAttr>(typeOf(getTable()).getEncoding());
   Value init = createEmpty(builder, getLoc(), context, getType());
-  auto indexMap = builder.getMultiDimIdentityMap(rank).getMajorSubMap(indexRank);
+  SmallVector<AffineExpr> indexDims;
+  for (int64_t i = 0; i < indexRank; ++i)
+    indexDims.push_back(builder.getAffineDimExpr(axis + i));
+  auto indexMap = AffineMap::get(rank, 0, indexDims, getContext());
   auto generic = linalg::GenericOp::create(
       builder, getLoc(), TypeRange{init.getType()}, ValueRange{operands[1]}, ValueRange{init},
       ArrayRef<AffineMap>{indexMap, builder.getMultiDimIdentityMap(rank)}, parallel(rank),
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        SmallVector<Value> at = {arith::IndexCastOp::create(b, loc, b.getIndexType(), args[0])};
-        for (int64_t axis = indexRank; axis < rank; ++axis)
-          at.push_back(linalg::IndexOp::create(b, loc, axis));
+        SmallVector<Value> at;
+        for (int64_t i = 0; i < axis; ++i)
+          at.push_back(linalg::IndexOp::create(b, loc, i));
+        at.push_back(arith::IndexCastOp::create(b, loc, b.getIndexType(), args[0]));
+        for (int64_t i = axis + indexRank; i < rank; ++i)
+          at.push_back(linalg::IndexOp::create(b, loc, i));
         if (packed) {
           Value n = arith::ConstantIndexOp::create(b, loc, packed.getN());
           Value k = arith::ConstantIndexOp::create(b, loc, packed.getK());
@@ -277,4 +284,44 @@ Lowered GatherOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, Valu
         linalg::YieldOp::create(b, loc, tensor::ExtractOp::create(b, loc, table, at).getResult());
       });
   return SmallVector<Value>{generic.getResult(0)};
+}
+
+//===----------------------------------------------------------------------===//
+// iota and pad
+//===----------------------------------------------------------------------===//
+
+Lowered IotaOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, ValueRange) {
+  Location loc = getLoc();
+  auto type = cast<RankedTensorType>(getResult().getType());
+  AffineExpr size = getStart().getExprs().front();
+  Value start;
+  if (auto constant = dyn_cast<AffineConstantExpr>(size))
+    start = arith::ConstantIndexOp::create(builder, loc, constant.getValue());
+  else
+    start = context.getSize(builder, loc, size);
+  Value step = arith::ConstantIndexOp::create(builder, loc, getStep());
+  Value init = createEmpty(builder, loc, context, type);
+  auto generic = linalg::GenericOp::create(
+      builder, loc, TypeRange{init.getType()}, ValueRange{}, ValueRange{init},
+      ArrayRef<AffineMap>{builder.getMultiDimIdentityMap(1)}, parallel(1),
+      [&](OpBuilder &b, Location loc, ValueRange) {
+        Value index = linalg::IndexOp::create(b, loc, 0);
+        Value value =
+            arith::AddIOp::create(b, loc, start, arith::MulIOp::create(b, loc, index, step));
+        linalg::YieldOp::create(
+            b, loc, arith::IndexCastOp::create(b, loc, type.getElementType(), value).getResult());
+      });
+  return SmallVector<Value>{generic.getResult(0)};
+}
+
+Lowered PadOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, ValueRange operands) {
+  Location loc = getLoc();
+  Value init = createEmpty(builder, loc, context, getType());
+  Value filler = tensor::ExtractOp::create(builder, loc, operands[1], ValueRange{});
+  init = linalg::FillOp::create(builder, loc, filler, init).getResult(0);
+  SmallVector<int64_t> ones(getType().getRank(), 1);
+  Value result = tensor::InsertSliceOp::create(
+      builder, loc, operands[0], init, constants(builder, getLow()),
+      getMixedSizes(builder, loc, context, typeOf(getInput())), constants(builder, ones));
+  return SmallVector<Value>{result};
 }

@@ -147,6 +147,9 @@ Outcome Compiler::runPhase(Phase phase) {
     phase = *options.compileFrom;
   if (phase == Phase::Import || phase == Phase::Fuse)
     state->keepBytecode(phase);
+  if (phase == Phase::Simplify)
+    if (Outcome outcome = describeCoverage(); outcome != Outcome::Done)
+      return outcome;
   if (phase == Phase::Map || phase == Phase::Plan)
     if (Outcome outcome = describe(); outcome != Outcome::Done)
       return outcome;

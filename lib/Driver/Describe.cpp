@@ -2,8 +2,11 @@
 #include "Driver/State.h"
 #include "dialects/Program/ProgramDialect.h"
 #include "passes/Common/Structure.h"
+#include "passes/Map/Coverage.h"
 #include "passes/Plan/MemoryReport.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -34,15 +37,13 @@ std::vector<Report::Mapping> countOperations(ModuleOp module) {
   return mapping;
 }
 
-// The costs of all operations for a step of `tokens` tokens of one sequence, of which one gives
-// logits. On failure an error named each operation that has no cost.
-FailureOr<Report::StepCost> addCosts(ModuleOp module, const llvm::Twine &step, int64_t tokens) {
+using SizeOf = llvm::function_ref<std::optional<int64_t>(StringRef symbol)>;
+
+// The costs of all operations for a step of these sizes. On failure an error named each operation
+// that has no cost.
+FailureOr<Report::StepCost> addCosts(ModuleOp module, const llvm::Twine &step, SizeOf sizeOf) {
   Report::StepCost sum{step.str(), 0, 0, 0};
-  auto evaluate = [&](AffineExpr expr) {
-    auto value = evaluateSize(
-        expr, [&](StringRef symbol) { return std::optional<int64_t>(symbol == "T" ? tokens : 1); });
-    return value.value_or(0);
-  };
+  auto evaluate = [&](AffineExpr expr) { return evaluateSize(expr, sizeOf).value_or(0); };
   bool isComplete = true;
   forEachInstance(module, [&](func::FuncOp function, DictionaryAttr) {
     for (Operation &op : function.getBody().front()) {
@@ -63,6 +64,45 @@ FailureOr<Report::StepCost> addCosts(ModuleOp module, const llvm::Twine &step, i
   if (!isComplete)
     return failure();
   return sum;
+}
+
+// The named sizes of a graph with their bounds; nullopt for a language model.
+std::optional<std::map<std::string, std::pair<int64_t, int64_t>>> getGraphSizes(ModuleOp module) {
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  auto entry = main ? main->getAttrOfType<StringAttr>("adapt.entry") : StringAttr();
+  auto limits = module->getAttrOfType<DictionaryAttr>("adapt.limits");
+  if (!entry || entry.getValue() != "graph" || !limits)
+    return std::nullopt;
+  std::map<std::string, std::pair<int64_t, int64_t>> sizes;
+  for (NamedAttribute limit : limits)
+    if (auto range = dyn_cast<ArrayAttr>(limit.getValue()); range && range.size() == 2)
+      sizes[limit.getName().str()] = {cast<IntegerAttr>(range[0]).getInt(),
+                                      cast<IntegerAttr>(range[1]).getInt()};
+  return sizes;
+}
+
+void describeGraph(ModuleOp module, const std::map<std::string, std::pair<int64_t, int64_t>> &sizes,
+                   Report &report) {
+  auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
+  if (auto name = model ? model.getAs<StringAttr>("name") : StringAttr())
+    report.name = name.str();
+  report.family = "graph";
+  report.dtype = "the graph's own types";
+  report.limits.clear();
+  report.notes.clear();
+  for (const auto &[name, range] : sizes) {
+    report.limits.push_back({name, range.second});
+    if (range.first > 1)
+      report.notes.push_back("the graph needs '" + name + "' to be at least " +
+                             std::to_string(range.first));
+  }
+  int64_t count = 0;
+  llvm::StringSet<> seen;
+  module.walk([&](SourceOp source) {
+    if (seen.insert(source.getName()).second)
+      count += cast<RankedTensorType>(source.getType()).getNumElements();
+  });
+  report.parameters = {{"initialisers", count}};
 }
 
 std::string describeVariant(program::VariantOp variant) {
@@ -101,6 +141,21 @@ void describeProgram(program::ModuleOp program, Report &report) {
 }
 } // namespace
 
+Outcome Compiler::describeCoverage() {
+  FailureOr<TargetInfo> target = TargetInfo::get(getModule());
+  if (failed(target))
+    return Outcome::Fault;
+  report.target = options.target;
+  report.coverage.clear();
+  for (const auto &[name, row] : getCoverage(getModule(), *target)) {
+    Report::Coverage out{name, row.library, row.generated, row.composite, row.missing, {}};
+    for (const auto &[reason, nodes] : row.reasons)
+      out.reasons.push_back(reason + ": " + llvm::join(nodes, ", "));
+    report.coverage.push_back(std::move(out));
+  }
+  return Outcome::Done;
+}
+
 Outcome Compiler::describe() {
   ModuleOp module = getModule();
   if (auto programs = module.getOps<program::ModuleOp>(); !programs.empty()) {
@@ -114,15 +169,36 @@ Outcome Compiler::describe() {
   } else {
     report.mapping = countOperations(module);
     report.costs.clear();
-    for (int64_t tokens : {int64_t(1), options.maxNumTokens}) {
-      auto cost =
-          addCosts(module, llvm::Twine(tokens) + (tokens == 1 ? " token" : " tokens"), tokens);
-      if (failed(cost))
-        return Outcome::Fault;
-      report.costs.push_back(*cost);
+    auto add = [&](const llvm::Twine &step, SizeOf sizeOf) {
+      auto cost = addCosts(module, step, sizeOf);
+      if (succeeded(cost))
+        report.costs.push_back(*cost);
+      return cost;
+    };
+    if (auto sizes = getGraphSizes(module)) {
+      for (bool largest : {false, true})
+        if (failed(add(largest ? "largest sizes" : "smallest sizes", [&](StringRef symbol) {
+              auto it = sizes->find(symbol.str());
+              return it == sizes->end()
+                         ? std::nullopt
+                         : std::optional(largest ? it->second.second : it->second.first);
+            })))
+          return Outcome::Fault;
+    } else {
+      // One sequence, of which one token gives logits.
+      for (int64_t tokens : {int64_t(1), options.maxNumTokens})
+        if (failed(add(llvm::Twine(tokens) + (tokens == 1 ? " token" : " tokens"),
+                       [&](StringRef symbol) {
+                         return std::optional<int64_t>(symbol == "T" ? tokens : 1);
+                       })))
+          return Outcome::Fault;
     }
   }
   report.target = options.target;
+  if (auto sizes = getGraphSizes(module)) {
+    describeGraph(module, *sizes, report);
+    return Outcome::Done;
+  }
   report.limits = {{"max_num_tokens", options.maxNumTokens},
                    {"max_batch_size", options.maxBatchSize},
                    {"max_seq_len", options.maxSeqLen}};

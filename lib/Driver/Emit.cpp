@@ -63,7 +63,7 @@ std::string toString(const absl::Status &status) { return std::string(status.mes
 namespace {
 // Evaluates the recipes into weight files, in order of execution.
 absl::Status convertWeights(llvm::ArrayRef<WeightInstance> weights, llvm::ArrayRef<int> entries,
-                            const weights::Checkpoint &checkpoint, const std::string &directory,
+                            const weights::SourceProvider &sources, const std::string &directory,
                             schema::WeightTable &table, BundleWriter &bundle) {
   table.set_mode(schema::WeightTable::CONVERTED);
   std::vector<weights::WeightItem> items;
@@ -82,8 +82,8 @@ absl::Status convertWeights(llvm::ArrayRef<WeightInstance> weights, llvm::ArrayR
       directory, [&](size_t item, const weights::Evaluation::Sink &sink) -> absl::Status {
         weights::Bindings bindings;
         bindings.indices = weights[item].indices;
-        auto evaluation = weights::Evaluation::prepare(table.params(entries[item]).recipe(),
-                                                       bindings, checkpoint);
+        auto evaluation =
+            weights::Evaluation::prepare(table.params(entries[item]).recipe(), bindings, sources);
         return evaluation.ok() ? evaluation->stream(sink) : evaluation.status();
       });
   if (!status.ok())
@@ -145,7 +145,10 @@ Outcome Compiler::emit() {
   if (failed(program::exportProgram(program, exported)))
     return options.compileFrom ? Outcome::Refused : Outcome::Fault;
 
-  if (!state->checkpoint)
+  if (options.referenceWeights && state->sources && !state->checkpoint)
+    return refuse(context, "--weights=reference is for safetensors: " + options.input +
+                               " keeps its weights in a file of another format");
+  if (!state->sources)
     return refuse(context, options.compileFrom
                                ? "there are no weights to emit: --checkpoint names their folder"
                                : "there are no weights to emit: " + options.input +
@@ -175,7 +178,7 @@ Outcome Compiler::emit() {
     std::string directory = (writer.getDirectory() + "/" + kRank.drop_back()).str();
     if (std::error_code code = llvm::sys::fs::create_directories(directory))
       return refuse(context, "cannot make the folder " + directory + ": " + code.message());
-    status = convertWeights(*weights, *entries, *state->checkpoint, directory, table, writer);
+    status = convertWeights(*weights, *entries, *state->sources, directory, table, writer);
   }
   if (!status.ok())
     return refuse(context, ::toString(status));
@@ -209,14 +212,17 @@ Outcome Compiler::emit() {
 
   auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
   auto target = module->getAttrOfType<DictionaryAttr>("adapt.target");
-  llvm::json::Object modelObject{{"kind", "language_model"}};
+  llvm::json::Object modelObject{{"kind", get(model, "kind")}};
   for (StringRef key :
        {"family", "dtype", "vocab_size", "max_seq_len", "bos_token_ids", "eos_token_ids"})
-    modelObject[key] = get(model, key);
+    if (model.get(key))
+      modelObject[key] = get(model, key);
   llvm::json::Object limits;
   for (const auto &[key, value] : report.limits)
     limits[key] = value;
-  limits["block_tokens"] = get(target, "block_tokens");
+  auto kind = model.getAs<StringAttr>("kind");
+  if (!kind || kind.getValue() != "graph")
+    limits["block_tokens"] = get(target, "block_tokens");
   llvm::json::Object rank{{"directory", kRank.drop_back()},
                           {"pp_rank", 0},
                           {"tp_rank", 0},

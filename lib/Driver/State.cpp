@@ -1,6 +1,7 @@
 #include "Driver/State.h"
 #include "adapt/CodeGen/CpuKernelGenerator.h"
 #include "adapt/Import/Checkpoint.h"
+#include "adapt/Import/Onnx.h"
 #include "dialects/Program/ProgramDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -12,6 +13,7 @@
 #include "passes/Map/Passes.h"
 #include "passes/Plan/Passes.h"
 #include "passes/Simplify/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -80,6 +82,60 @@ DictionaryAttr getLimits(MLIRContext &context, const CompileOptions &options, in
        builder.getNamedAttr("L", builder.getI64ArrayAttr({0, options.maxNumTokens}))});
 }
 
+bool isGraph(ModuleOp module) {
+  auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
+  auto kind = model ? model.getAs<StringAttr>("kind") : StringAttr();
+  return kind && kind.getValue() == "graph";
+}
+
+/// The bounds of a graph's sizes: what the user says, else as many as a batch or a step may have,
+/// and what the graph itself allows. Fails on names and numbers that do not fit, all at once.
+FailureOr<DictionaryAttr> getGraphLimits(ModuleOp module, const CompileOptions &options) {
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  if (!main)
+    return module.emitError("has no entry function @main");
+  SmallVector<StringRef> symbols = getNames(main, AdaptDialect::kSymbols);
+  auto bounds = module->getAttrOfType<DictionaryAttr>("adapt.size_bounds");
+  Builder builder(module.getContext());
+  SmallVector<std::string> problems;
+  for (const auto &[name, value] : options.shape)
+    if (!llvm::is_contained(symbols, name))
+      problems.push_back("no size is called '" + name + "'; there are: " +
+                         (symbols.empty() ? std::string("none") : llvm::join(symbols, ", ")));
+  NamedAttrList limits;
+  for (StringRef symbol : symbols) {
+    // A size that only stands first counts a batch.
+    AffineExpr size = getSymbolExpr(module.getContext(), symbol);
+    bool isBatch = llvm::all_of(main.getArgumentTypes(), [&](Type type) {
+      SmallVector<AffineExpr> dims = getDims(cast<RankedTensorType>(type));
+      return dims.empty() || !llvm::is_contained(ArrayRef(dims).drop_front(), size);
+    });
+    int64_t max = isBatch ? options.maxBatchSize : options.maxNumTokens, least = 1;
+    auto given = options.shape.find(symbol.str());
+    if (given != options.shape.end())
+      max = given->second;
+    if (auto range = bounds ? bounds.getAs<ArrayAttr>(symbol) : ArrayAttr();
+        range && range.size() == 2) {
+      int64_t low = cast<IntegerAttr>(range[0]).getInt(),
+              high = cast<IntegerAttr>(range[1]).getInt();
+      if (given != options.shape.end() && max > high)
+        problems.push_back(("'" + symbol + "' is at most " + llvm::Twine(high) +
+                            " in this graph, not " + llvm::Twine(max))
+                               .str());
+      least = std::max(least, low);
+      max = std::min(max, high);
+    }
+    if (max < least)
+      problems.push_back(("'" + symbol + "' is at least " + llvm::Twine(least) +
+                          " in this graph: give --shape " + symbol + "=N")
+                             .str());
+    limits.set(symbol, builder.getI64ArrayAttr({least, std::max(max, least)}));
+  }
+  if (!problems.empty())
+    return module.emitError() << "--shape: " << llvm::join(problems, "; ");
+  return limits.getDictionary(module.getContext());
+}
+
 /// What is read of a module's attribute adapt.model, which a user may have written.
 bool checkModelAttribute(ModuleOp module, StringRef input) {
   auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
@@ -100,6 +156,8 @@ bool checkModelAttribute(ModuleOp module, StringRef input) {
             llvm::none_of(name.getValue(),
                           [](char c) { return c == '/' || static_cast<unsigned char>(c) < ' '; }),
         "a file's name");
+  if (isGraph(module))
+    return isValid;
   for (StringRef key : {"family", "dtype"})
     check(key, bool(model.getAs<StringAttr>(key)), "a string");
   for (StringRef key : {"vocab_size", "max_seq_len"}) {
@@ -172,11 +230,16 @@ Outcome Compiler::resume() {
   buildVerifier(*options.compileFrom, manager);
   if (failed(manager.run(module)))
     return Outcome::Refused;
-  if (!options.checkpoint.empty()) {
+  if (isOnnxPath(options.checkpoint)) {
+    FailureOr<ImportedGraph> graph = importOnnx(&context, options.checkpoint);
+    if (failed(graph))
+      return Outcome::Refused;
+    state->sources = std::move(graph->weights);
+  } else if (!options.checkpoint.empty()) {
     auto checkpoint = weights::Checkpoint::open(options.checkpoint);
     if (!checkpoint.ok())
       return refuse(context, std::string(checkpoint.status().message()));
-    state->checkpoint = std::move(*checkpoint);
+    state->sources = state->checkpoint = std::move(*checkpoint);
   }
   return Outcome::Done;
 }
@@ -202,6 +265,12 @@ Outcome Compiler::import() {
   if (options.compileFrom) {
     if (Outcome outcome = resume(); outcome != Outcome::Done)
       return outcome;
+  } else if (isOnnxPath(options.input)) {
+    FailureOr<ImportedGraph> graph = importOnnx(&context, options.input);
+    if (failed(graph))
+      return Outcome::Refused;
+    state->sources = std::move(graph->weights);
+    state->module = std::move(graph->module);
   } else {
     ImportOptions import;
     import.path = options.input;
@@ -211,7 +280,7 @@ Outcome Compiler::import() {
     FailureOr<LoadedModel> loaded = loadModel(&context, import);
     if (failed(loaded))
       return Outcome::Refused;
-    state->checkpoint = std::move(loaded->checkpoint);
+    state->sources = state->checkpoint = std::move(loaded->checkpoint);
     state->model.emplace(std::move(loaded->model));
     state->module = buildModel(&context, *state->model);
     if (!state->module)
@@ -220,25 +289,36 @@ Outcome Compiler::import() {
 
   ModuleOp module = *state->module;
   auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
+  module->setAttr(TargetInfo::kAttribute,
+                  state->target->toAttribute(&context, state->generator->getCpu(),
+                                             state->generator->getRequiredFeatures()));
+  if (options.output.empty())
+    options.output = model.getAs<StringAttr>("name").str() + ".bundle";
+  if (isWritten())
+    if (auto output = BundleWriter::checkOutput(options.output); !output)
+      return refuse(context, llvm::toString(output.takeError()));
+  // A plan was made within its limits.
+  bool isPlanned = options.compileFrom && *options.compileFrom >= Phase::Plan;
+  if (isGraph(module)) {
+    if (isPlanned)
+      return Outcome::Done;
+    FailureOr<DictionaryAttr> limits = getGraphLimits(module, options);
+    if (failed(limits))
+      return Outcome::Refused;
+    module->setAttr(SizeBounds::kAttribute, *limits);
+    return Outcome::Done;
+  }
+  if (!options.shape.empty())
+    return refuse(context, "--shape is for graphs; " + options.input + " holds a language model");
   int64_t modelSeqLen = model.getAs<IntegerAttr>("max_seq_len").getInt();
   if (options.maxSeqLen > modelSeqLen)
     return refuse(context, "--max-seq-len=" + llvm::Twine(options.maxSeqLen) +
                                " is more than the model's " + llvm::Twine(modelSeqLen));
   if (options.maxSeqLen == 0)
     options.maxSeqLen = modelSeqLen;
-  module->setAttr(TargetInfo::kAttribute,
-                  state->target->toAttribute(&context, state->generator->getCpu(),
-                                             state->generator->getRequiredFeatures()));
-  // A plan was made within its limits.
-  if (!options.compileFrom || *options.compileFrom < Phase::Plan)
-    module->setAttr(SizeBounds::kAttribute,
-                    getLimits(context, options, options.maxSeqLen, state->target->blockTokens));
-  else if (Outcome outcome = keepLimits(); outcome != Outcome::Done)
-    return outcome;
-  if (options.output.empty())
-    options.output = model.getAs<StringAttr>("name").str() + ".bundle";
-  if (isWritten())
-    if (auto output = BundleWriter::checkOutput(options.output); !output)
-      return refuse(context, llvm::toString(output.takeError()));
+  if (isPlanned)
+    return keepLimits();
+  module->setAttr(SizeBounds::kAttribute,
+                  getLimits(context, options, options.maxSeqLen, state->target->blockTokens));
   return Outcome::Done;
 }

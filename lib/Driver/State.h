@@ -25,7 +25,8 @@ struct Compiler::State {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::optional<Target> target;
   std::unique_ptr<CpuKernelGenerator> generator;
-  std::shared_ptr<weights::Checkpoint> checkpoint; ///< null: a config alone
+  std::shared_ptr<weights::SourceProvider> sources; ///< of weights; null: a config alone
+  std::shared_ptr<weights::Checkpoint> checkpoint;  ///< the same, if it is safetensors files
   std::optional<Model> model;                      ///< unset with compileFrom
   std::map<Phase, std::string> bytecode;
 

@@ -43,6 +43,14 @@ json::Object Report::toJson() const {
                                         {"implementation", m.implementation},
                                         {"in_module", m.inModule},
                                         {"in_step", m.inStep}});
+  json::Array coverageArray;
+  for (const Coverage &c : coverage)
+    coverageArray.push_back(json::Object{{"operation", c.operation},
+                                         {"library", c.library},
+                                         {"generated", c.generated},
+                                         {"composite", c.composite},
+                                         {"missing", c.missing},
+                                         {"reasons", json::Array(c.reasons)}});
   json::Array costArray;
   for (const StepCost &c : costs)
     costArray.push_back(json::Object{{"step", c.step},
@@ -63,6 +71,7 @@ json::Object Report::toJson() const {
                       {"sizes", std::move(sizesObject)},
                       {"parameters", std::move(parametersObject)},
                       {"parameters_total", getNumParameters()},
+                      {"coverage", std::move(coverageArray)},
                       {"mapping", std::move(mappingArray)},
                       {"costs", std::move(costArray)},
                       {"kernels", std::move(kernelArray)},

@@ -1,3 +1,4 @@
+#include "dialects/Adapt/Rows.h"
 #include "passes/Common/Structure.h"
 #include "passes/Fuse/Passes.h"
 #include "llvm/ADT/SetVector.h"
@@ -19,7 +20,7 @@ enum class Role {
 };
 
 Role getRole(Operation *op) {
-  if (isa<MatmulOp>(op))
+  if (isa<MatmulOp, BatchMatmulOp, ConvOp>(op))
     return Role::Matmul;
   if (isa<StateOpInterface>(op) || !isa<ShardingRuleOpInterface>(op))
     return Role::Alone;
@@ -114,6 +115,11 @@ private:
       if (!open || open == group || getShape(operand) != getShape(op->getResult(0)))
         continue;
       if (open->role == Role::Matmul) {
+        SmallVector<Group *> others = {open};
+        if (group)
+          others.push_back(group);
+        if (!canJoin(op, others))
+          continue;
         if (group)
           absorb(open, group);
         group = open;
@@ -133,18 +139,75 @@ private:
     if (isa<ElementwiseOpInterface>(op))
       group = joinMatmuls(op);
     if (!group && role == Role::Tree)
-      for (OpOperand &operand : op->getOpOperands())
-        if (Group *open = getOpenGroup(operand.get());
-            open && open->role == Role::Tree && open != group && isRowWise(operand)) {
-          if (group)
-            absorb(open, group);
-          group = open;
-        }
+      for (OpOperand &operand : op->getOpOperands()) {
+        Group *open = getOpenGroup(operand.get());
+        if (!open || open->role != Role::Tree || open == group || !isRowWise(operand))
+          continue;
+        SmallVector<Group *> others = {open};
+        if (group)
+          others.push_back(group);
+        if (!canJoin(op, others))
+          continue;
+        if (group)
+          absorb(open, group);
+        group = open;
+      }
     if (!group) {
       group = groups.emplace_back(std::make_unique<Group>()).get();
       group->role = role;
     }
     add(group, op);
+  }
+
+  SmallVector<Operation *> inOrder(SmallVector<Operation *> ops) {
+    llvm::sort(ops, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
+    return ops;
+  }
+
+  /// The results that others need.
+  static SmallVector<Value> getLeaving(ArrayRef<Operation *> ops) {
+    SmallVector<Value> values;
+    for (Operation *op : ops)
+      for (Value result : op->getResults())
+        if (result.use_empty() || llvm::any_of(result.getUsers(), [&](Operation *user) {
+              return !llvm::is_contained(ops, user);
+            }))
+          values.push_back(result);
+    return values;
+  }
+
+  /// The row axes of operations as one kernel; nullopt if that would have to keep a value whose
+  /// size is not constant, or a large one, or one that it would compute for several rows.
+  static std::optional<Rows> getRows(ArrayRef<Operation *> ops) {
+    constexpr int64_t kMaxKeptBytes = 1 << 16;
+    SmallVector<Value> results = getLeaving(ops);
+    Rows rows = Rows::compute(ops, results, Rows::getWanted(results));
+    auto isLoop = [](Operation *op) {
+      return isa<ElementwiseOpInterface, BroadcastOp, DecomposeOpInterface>(op);
+    };
+    for (Operation *op : ops)
+      for (Value result : op->getResults()) {
+        auto readsInLoop = [&](Operation *user) { return isLoop(user) || isa<ReduceOp>(user); };
+        // The code generator keeps products of weights in registers.
+        if (llvm::is_contained(results, result) || isa<MatmulOp>(op) ||
+            (isLoop(op) && llvm::all_of(result.getUsers(), readsInLoop)))
+          continue;
+        RankedTensorType type = rows.getRowType(result);
+        auto bytes = dyn_cast_or_null<AffineConstantExpr>(getNumBytes(type));
+        if (!bytes || bytes.getValue() > kMaxKeptBytes || !rows.isSplitInAll(result))
+          return std::nullopt;
+      }
+    return rows;
+  }
+
+  /// Whether an operation and groups that it reads can be one kernel with as many row axes.
+  bool canJoin(Operation *op, ArrayRef<Group *> others) {
+    std::optional<Rows> alone = getRows({op});
+    SmallVector<Operation *> ops = {op};
+    for (Group *group : others)
+      llvm::append_range(ops, group->ops);
+    std::optional<Rows> together = getRows(inOrder(ops));
+    return together && (!alone || together->count() >= alone->count());
   }
 
   static SmallVector<AffineExpr> getShape(Value value) {
@@ -212,7 +275,13 @@ private:
         for (Operation *user : op->getUsers())
           if (!group->ops.contains(user) && getPosition(user) <= end)
             return false;
-    return true;
+    SmallVector<Operation *> ops(first->ops.begin(), first->ops.end());
+    llvm::append_range(ops, second->ops);
+    auto getRowsOf = [&](Group *group) {
+      return getRows(inOrder(SmallVector<Operation *>(group->ops.begin(), group->ops.end())));
+    };
+    std::optional<Rows> a = getRowsOf(first), b = getRowsOf(second), both = getRows(inOrder(ops));
+    return a && b && both && both->count() >= std::max(a->count(), b->count());
   }
 
   /// Of an operation of the block, or of one in a region of such.
@@ -229,10 +298,26 @@ struct FormDispatches : adapt::impl::FormDispatchesBase<FormDispatches> {
 
   void runOnOperation() override {
     for (Block &block : getOperation().getBody()) {
+      repeatSplats(block);
       Grouper grouper(block);
       for (Group *group : grouper.run())
         form(group->ops.getArrayRef());
       placeConstants(block);
+    }
+  }
+
+  /// A constant that fills a tensor is no memory to be read: each user has its own.
+  static void repeatSplats(Block &block) {
+    for (auto splat : llvm::make_early_inc_range(block.getOps<BroadcastOp>())) {
+      if (!splat.getInput().getDefiningOp<ConstantOp>())
+        continue;
+      bool first = true;
+      for (OpOperand &use : llvm::make_early_inc_range(splat->getUses())) {
+        if (std::exchange(first, false) || use.getOwner()->hasTrait<OpTrait::IsTerminator>())
+          continue;
+        OpBuilder builder(use.getOwner());
+        use.set(builder.clone(*splat)->getResult(0));
+      }
     }
   }
 

@@ -107,6 +107,10 @@ struct OutlineKernels : adapt::impl::OutlineKernelsBase<OutlineKernels> {
     dispatch.getBody().walk([&](Operation *op) {
       for (Type type : op->getResultTypes())
         collectSymbols(type, symbols);
+      for (NamedAttribute attribute : op->getAttrs())
+        if (auto dims = dyn_cast<DimsAttr>(attribute.getValue()))
+          for (AffineExpr size : dims.getExprs())
+            collectSymbols(size, symbols);
     });
     DenseMap<AffineExpr, AffineExpr> rename;
     SmallVector<std::string> names;

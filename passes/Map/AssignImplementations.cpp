@@ -1,7 +1,10 @@
 #include "passes/Common/Structure.h"
 #include "passes/Common/TargetInfo.h"
+#include "passes/Map/Coverage.h"
 #include "passes/Map/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace adapt {
 #define GEN_PASS_DEF_ASSIGNIMPLEMENTATIONS
@@ -19,6 +22,7 @@ struct AssignImplementations : adapt::impl::AssignImplementationsBase<AssignImpl
     Operation *first;
     unsigned count = 0;
     std::string reason;
+    llvm::SetVector<StringRef> nodes; ///< of the source, by their names
   };
 
   void runOnOperation() override {
@@ -33,12 +37,14 @@ struct AssignImplementations : adapt::impl::AssignImplementationsBase<AssignImpl
         for (Operation &op : block) {
           if (!isComputing(&op))
             continue;
-          std::string reason = whyNot(&op, *target);
+          std::string reason = whyNotRun(&op, *target);
           if (reason.empty()) {
             op.setAttr(kImplementation, generated);
             continue;
           }
           Missing &entry = missing[{op.getName(), function.getOperation()}];
+          if (auto name = op.getLoc()->findInstanceOf<NameLoc>())
+            entry.nodes.insert(name.getName());
           if (entry.count++ == 0) {
             entry.first = &op;
             entry.reason = std::move(reason);
@@ -60,21 +66,30 @@ struct AssignImplementations : adapt::impl::AssignImplementationsBase<AssignImpl
       note << key.first << ": " << entry.count << " in @" << function.getSymName() << " (called "
            << instances[function] << (instances[function] == 1 ? " time), " : " times), ")
            << entry.reason;
+      if (entry.nodes.size() > 1)
+        note << "; at " << joinNames(entry.nodes.getArrayRef());
     }
   }
 
-  /// Empty if the target runs the operation.
-  static std::string whyNot(Operation *op, const TargetInfo &target) {
-    if (target.keeps(op) || target.generates(op))
-      return {};
-    if (op->getName().getDialectNamespace() != AdaptDialect::getDialectNamespace())
-      return "which is not an operation of the dialect adapt";
-    if (isa<DecomposeOpInterface>(op))
-      return "a composite that was neither kept nor decomposed: run adapt-decompose-composites "
-             "first";
-    if (isa<LinalgOpLoweringInterface>(op))
-      return "which is not among the target's 'ops'";
-    return "which has no lowering and is not among what the target 'keeps'";
+  static std::string joinNames(ArrayRef<StringRef> names) {
+    constexpr size_t kMaxShown = 16;
+    std::string text = llvm::join(names.take_front(kMaxShown), ", ");
+    if (names.size() > kMaxShown)
+      text += " and " + std::to_string(names.size() - kMaxShown) + " more";
+    return text;
   }
 };
 } // namespace
+
+std::string adapt::whyNotRun(Operation *op, const TargetInfo &target) {
+  if (target.keeps(op) || target.generates(op))
+    return {};
+  if (op->getName().getDialectNamespace() != AdaptDialect::getDialectNamespace())
+    return "which is not an operation of the dialect adapt";
+  if (isa<DecomposeOpInterface>(op))
+    return "a composite that was neither kept nor decomposed: run adapt-decompose-composites "
+           "first";
+  if (isa<LinalgOpLoweringInterface>(op))
+    return "which is not among the target's 'ops'";
+  return "which has no lowering and is not among what the target 'keeps'";
+}

@@ -130,7 +130,7 @@ private:
                        << " has no size at the bounds of " << SizeBounds::kAttribute
                        << ", or one of more than 2^63 bytes";
       else
-        buffer.bytes = range->max;
+        buffer.bytes = std::max<int64_t>(range->max, 1); // No bytes would say: of its owner's size.
     }
     buffers.push_back(std::move(buffer));
     return buffers.size() - 1;

@@ -147,7 +147,7 @@ private:
         sizes[getSymbolExpr(&getContext(), name)] = size;
       for (auto [buffer, type] : llvm::zip_equal(op->getOperands(), expected)) {
         RankedTensorType have = cast<BufferOpInterface>(buffer.getDefiningOp()).getBufferType();
-        if (getNumElements(have) != getNumElements(type).replace(sizes) ||
+        if (!areEqualSizes(getNumElements(have), getNumElements(type).replace(sizes)) ||
             have.getElementType() != type.getElementType())
           fail(op) << "passes '" << getName(buffer) << "' of type " << have << " where @"
                    << launch.getKernel() << " takes " << type;

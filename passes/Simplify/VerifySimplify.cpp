@@ -27,11 +27,19 @@ struct VerifySimplify : adapt::impl::VerifySimplifyBase<VerifySimplify> {
         StringRef name = function.getSymName();
         if (op != function && isOpTriviallyDead(op))
           fail(op) << "in @" << name << " computes what nobody uses";
-        else if (isComputing(op) && op->getNumOperands() > 0 && isPure(op) &&
+        else if (isComputing(op) && op->getNumOperands() > 0 && isPure(op) && isFoldable(op) &&
                  !op->getParentOfType<ParamOp>() && llvm::all_of(op->getOperands(), isConstant))
           fail(op) << "in @" << name << " depends on constants alone";
       });
     }
+  }
+
+  /// A broadcast is no larger constant, and what has symbolic sizes none.
+  static bool isFoldable(Operation *op) {
+    return !isa<BroadcastOp>(op) && llvm::all_of(op->getResultTypes(), [](Type type) {
+      auto shaped = dyn_cast<ShapedType>(type);
+      return !shaped || shaped.hasStaticShape();
+    });
   }
 
   static bool isConstant(Value value) { return value.getDefiningOp<ConstantOp>() != nullptr; }

@@ -1,5 +1,6 @@
-// A language model from a bundle: program, weights and kernels brought together.
+// A model from a bundle: program, weights and kernels brought together.
 #include "adapt/Bundle.h"
+#include "adapt/GraphModel.h"
 #include "adapt/LanguageModel.h"
 
 #include "weights/WeightLoader.h"
@@ -15,10 +16,13 @@ constexpr uint64_t kMaxMessage = std::numeric_limits<int32_t>::max(); // Protobu
 absl::Status prefix(absl::string_view path, const absl::Status &status) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
-} // namespace
 
-absl::StatusOr<std::unique_ptr<LanguageModel>>
-LanguageModel::load(const Bundle &bundle, std::unique_ptr<Device> device, const Options &options) {
+struct Parts {
+  Program program;
+  LanguageModel::Source source;
+};
+
+absl::StatusOr<Parts> loadParts(const Bundle &bundle, const std::unique_ptr<Device> &device) {
   const Manifest &manifest = bundle.manifest();
   if (manifest.targetName != device->name())
     return absl::FailedPreconditionError(absl::StrCat(
@@ -47,7 +51,7 @@ LanguageModel::load(const Bundle &bundle, std::unique_ptr<Device> device, const 
     return prefix(tablePath, loaded.status());
   std::shared_ptr<weights::LoadedWeights> held = *std::move(loaded);
 
-  Source source;
+  LanguageModel::Source source;
   ADAPT_ASSIGN_OR_RETURN(source.kernels, bundle.resolve(rank.kernels));
   source.weights = held;
   source.param = [held](absl::string_view name) -> absl::StatusOr<Region> {
@@ -59,9 +63,28 @@ LanguageModel::load(const Bundle &bundle, std::unique_ptr<Device> device, const 
   };
   source.maxSeqLen = manifest.maxSeqLen;
   source.vocabSize = manifest.vocabSize;
-  absl::StatusOr<std::unique_ptr<LanguageModel>> model =
-      create(std::move(device), *program, std::move(source), options);
+  return Parts{*std::move(program), std::move(source)};
+}
+
+template <typename Model>
+absl::StatusOr<std::unique_ptr<Model>> loadModel(const Bundle &bundle,
+                                                 std::unique_ptr<Device> device,
+                                                 const typename Model::Options &options) {
+  ADAPT_ASSIGN_OR_RETURN(Parts parts, loadParts(bundle, device));
+  absl::StatusOr<std::unique_ptr<Model>> model =
+      Model::create(std::move(device), parts.program, std::move(parts.source), options);
   if (!model.ok())
     return prefix(bundle.root(), model.status());
   return model;
+}
+} // namespace
+
+absl::StatusOr<std::unique_ptr<LanguageModel>>
+LanguageModel::load(const Bundle &bundle, std::unique_ptr<Device> device, const Options &options) {
+  return loadModel<LanguageModel>(bundle, std::move(device), options);
+}
+
+absl::StatusOr<std::unique_ptr<GraphModel>>
+GraphModel::load(const Bundle &bundle, std::unique_ptr<Device> device, const Options &options) {
+  return loadModel<GraphModel>(bundle, std::move(device), options);
 }

@@ -272,8 +272,15 @@ absl::StatusOr<Manifest> Manifest::parse(absl::string_view text) {
                             std::pair("dp", &manifest.dp), std::pair("ep", &manifest.ep)})
       read.integer(*parallel, "parallel.", key, 1, kMaxAxis, *out);
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-  if (const json *model = read.object(root, "", "model")) {
+  const json *model = read.object(root, "", "model");
+  if (model) {
     read.string(*model, "model.", "kind", manifest.kind);
+    if (manifest.kind != "language_model" && manifest.kind != "graph")
+      problems.add("model.kind is '", manifest.kind, "', neither 'language_model' nor 'graph'");
+  }
+  // A graph has no more to it than its program says.
+  bool isGraph = manifest.kind == "graph";
+  if (model && !isGraph) {
     read.string(*model, "model.", "family", manifest.family);
     read.string(*model, "model.", "dtype", manifest.dtype);
     read.integer(*model, "model.", "vocab_size", 1, kMax, manifest.vocabSize);
@@ -281,7 +288,7 @@ absl::StatusOr<Manifest> Manifest::parse(absl::string_view text) {
     read.tokenIds(*model, "model.", "bos_token_ids", manifest.vocabSize, manifest.bosTokenIds);
     read.tokenIds(*model, "model.", "eos_token_ids", manifest.vocabSize, manifest.eosTokenIds);
   }
-  if (const json *limits = read.object(root, "", "limits")) {
+  if (const json *limits = isGraph ? nullptr : read.object(root, "", "limits")) {
     read.integer(*limits, "limits.", "max_num_tokens", 1, kMax, manifest.maxNumTokens);
     read.integer(*limits, "limits.", "max_batch_size", 1, kMax, manifest.maxBatchSize);
     read.integer(*limits, "limits.", "max_seq_len", 1, kMax, manifest.maxSeqLen);

@@ -242,6 +242,10 @@ absl::StatusOr<NpyWriter> NpyWriter::create(const std::string &path, const std::
   std::optional<uint64_t> count = countElements(shape);
   if (!count)
     return failure(path, absl::StrCat("shape (", absl::StrJoin(shape, ", "), ") is too large"));
+  const auto *type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                  [&](const ElementType &type) { return type.descr == descr; });
+  if (type == std::end(kTypes))
+    return failure(path, absl::StrCat("elements of type '", descr, "' cannot be written"));
   NpyWriter writer;
   writer.path = path;
   // A link stays and what it leads to is replaced; a device or a folder never is.
@@ -255,7 +259,7 @@ absl::StatusOr<NpyWriter> NpyWriter::create(const std::string &path, const std::
     writer.path = real.get();
   }
   writer.temporary = absl::StrCat(writer.path, ".", getpid(), ".tmp");
-  writer.elementBytes = descr == "<i8" || descr == "<f8" ? 8 : 4;
+  writer.elementBytes = type->bytes;
   writer.elements = *count;
   std::string header =
       absl::StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (",

@@ -28,6 +28,10 @@ struct RunOptions {
   int64_t chunk = 0; // 0: the whole prompt at once
   int64_t generate = 0;
 
+  // Graphs.
+  std::vector<std::string> inputs; // NAME=file.npy
+  std::string outputDirectory;
+
   // Speed.
   int64_t benchPrompt = 512, benchContext = 128, benchDecode = 64, benchRepetitions = 5;
 };
@@ -41,6 +45,9 @@ absl::Status runPrompt(const Bundle &bundle, const RunOptions &options);
 
 /// --tokens: token ids in, logits or greedy token ids out.
 absl::Status runTokens(const Bundle &bundle, const RunOptions &options);
+
+/// --input: a graph's arrays in, its outputs as files.
+absl::Status runGraph(const RunOptions &options);
 
 /// --bench: prefill and decode speed, beside a plain read of the weights.
 absl::Status runBench(const Bundle &bundle, const RunOptions &options);

@@ -49,8 +49,14 @@ int main(int argc, char **argv) {
       app.add_option("--tokens", options.tokens,
                      "Token ids, .npy file [batch, seq] of int32 or int64, instead of a prompt");
   auto *benchFlag = app.add_flag("--bench", bench, "Measure prefill and decode");
-  prompt->excludes(tokens)->excludes(benchFlag);
-  tokens->excludes(benchFlag);
+  auto *input =
+      app.add_option("--input", options.inputs, "An input of a graph, NAME=file.npy; once for each")
+          ->type_name("NAME=FILE");
+  prompt->excludes(tokens)->excludes(benchFlag)->excludes(input);
+  tokens->excludes(benchFlag)->excludes(input);
+  benchFlag->excludes(input);
+  input->needs(app.add_option("--output-dir", options.outputDirectory,
+                              "Folder for a graph's outputs, NAME.npy each"));
 
   app.add_option("--max-tokens", maxTokens,
                  "Generate at most N tokens (default: what the context holds)")
@@ -113,8 +119,9 @@ int main(int argc, char **argv) {
 
   try {
     app.parse(argc, argv);
-    if (!*prompt && !*tokens && !bench)
-      throw CLI::RequiredError("one of --prompt, --tokens and --bench");
+    if (!*prompt && !*tokens && !bench && options.outputDirectory.empty())
+      throw CLI::RequiredError(
+          "one of --prompt, --tokens and --bench, or --input and --output-dir");
     if (*tokens && !*logits && !*generate)
       throw CLI::RequiredError("one of --logits and --generate");
   } catch (const CLI::ParseError &error) {
@@ -128,10 +135,14 @@ int main(int argc, char **argv) {
   absl::StatusOr<Bundle> bundle = Bundle::open(options.bundle, bundleOptions);
   if (!bundle.ok())
     return report(bundle.status());
-  if (bundle->manifest().kind != "language_model")
+  bool isGraph = bundle->manifest().kind == "graph";
+  if (isGraph != !options.outputDirectory.empty())
     return report(absl::InvalidArgumentError(
-        absl::StrCat(options.bundle, " holds a model of kind '", bundle->manifest().kind,
-                     "'; adapt-run runs language models")));
+        absl::StrCat(options.bundle, isGraph ? " holds a graph: give --input and --output-dir"
+                                             : " holds a language model: give --prompt, --tokens "
+                                               "or --bench")));
+  if (isGraph)
+    return report(runGraph(options));
   if (*prompt)
     return report(runPrompt(*bundle, options));
   return report(*tokens ? runTokens(*bundle, options) : runBench(*bundle, options));

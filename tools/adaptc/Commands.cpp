@@ -13,7 +13,8 @@ void adapt::addOptions(CLI::App &app, CommandOptions &options) {
            name, [&field](const std::string &value) { field = parsePhase(value); }, help)
         ->check(CLI::IsMember({"import", "simplify", "map", "fuse", "plan", "emit"}));
   };
-  app.add_option("model", compile.input, "folder of the checkpoint (config.json, *.safetensors)");
+  app.add_option("model", compile.input,
+                 "folder of the checkpoint (config.json, *.safetensors), or an .onnx file");
   app.add_option("-o,--output", compile.output, "the bundle; default: the model's name + .bundle");
   app.add_option("--target", compile.target,
                  "what to compile for: cpu, or cpu:NAME for another CPU")
@@ -29,6 +30,19 @@ void adapt::addOptions(CLI::App &app, CommandOptions &options) {
       ->capture_default_str();
   app.add_option("--max-seq-len", compile.maxSeqLen, "longest sequence; default: the model's")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 32));
+  app.add_option_function<std::vector<std::string>>(
+         "--shape",
+         [&compile](const std::vector<std::string> &sizes) {
+           for (const std::string &size : sizes) {
+             auto [name, value] = llvm::StringRef(size).split('=');
+             int64_t number = 0;
+             if (name.empty() || value.getAsInteger(10, number) || number < 1)
+               throw CLI::ValidationError("--shape", "'" + size + "' is not NAME=N with N from 1");
+             compile.shape[name.str()] = number;
+           }
+         },
+         "most that named sizes of a graph can be: batch=8,seq=512")
+      ->delimiter(',');
   app.add_option_function<std::string>(
          "--weights",
          [&compile](const std::string &mode) { compile.referenceWeights = mode == "reference"; },
@@ -137,10 +151,30 @@ int adapt::runPlan(CommandOptions &options) {
   return flushOutput() ? 0 : 1;
 }
 
+namespace {
+// Which operations the target runs, and how; printed also where some are missing.
+void printCoverage(const Report &report) {
+  llvm::raw_ostream &os = llvm::outs();
+  os << llvm::formatv("{0,-30}{1,10}{2,11}{3,11}{4,9}\n", "operations on " + report.target,
+                      "library", "generated", "composite", "missing");
+  for (const Report::Coverage &row : report.coverage)
+    os << llvm::formatv("  {0,-28}{1,10}{2,11}{3,11}{4,9}\n", row.operation, row.library,
+                        row.generated, row.composite, row.missing);
+  for (const Report::Coverage &row : report.coverage)
+    for (const std::string &reason : row.reasons)
+      os << "missing: " << row.operation << ", " << reason << '\n';
+}
+} // namespace
+
 int adapt::runInspect(CommandOptions &options) {
-  options.compile.compileTo = Phase::Map;
+  bool isGraph = llvm::StringRef(options.compile.input).ends_with(".onnx");
+  options.compile.compileTo = isGraph ? Phase::Simplify : Phase::Map;
   Compiler compiler(options.compile);
   Outcome outcome = compiler.run();
+  if (isGraph && outcome == Outcome::Done && !options.json) {
+    printCoverage(compiler.getReport());
+    return 0;
+  }
   if (outcome != Outcome::Done || options.json)
     return finish(outcome, options, compiler);
   const Report &report = compiler.getReport();

@@ -4,6 +4,7 @@
 #include "adapt/Report/Report.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +20,7 @@ llvm::StringRef getName(Phase phase);
 std::optional<Phase> parsePhase(llvm::StringRef name);
 
 struct CompileOptions {
-  std::string input;  ///< a checkpoint's folder, or with compileFrom a .mlir or .mlirbc file
+  std::string input;  ///< a checkpoint's folder, a .onnx file, or with compileFrom a .mlir(bc) file
   std::string output; ///< the bundle; empty: the model's name plus ".bundle"
   std::string target = "cpu";
   std::string dtype = "auto"; ///< auto, float32, bfloat16, float16
@@ -30,7 +31,9 @@ struct CompileOptions {
   std::string dumpPhases;           ///< a folder, or empty
   bool referenceWeights = false;    ///< recipes into the checkpoint instead of converted weights
   int64_t maxNumTokens = 512, maxBatchSize = 16;
-  int64_t maxSeqLen = 0;   ///< 0: the model's
+  int64_t maxSeqLen = 0; ///< 0: the model's
+  /// Most that named sizes of a graph's inputs can be.
+  std::map<std::string, int64_t> shape;
   std::string kernelCache; ///< a folder; empty: the user's cache folder
   bool useKernelCache = true;
   unsigned threads = 0; ///< 0: as many as there are
@@ -71,6 +74,8 @@ private:
   Outcome emit();
   /// Fills the report from the module.
   Outcome describe();
+  /// How the target runs each operation, or why not; after the phase simplify.
+  Outcome describeCoverage();
   /// Refuses what the target's memory cannot hold.
   Outcome checkMemory();
   bool isWritten() const { return options.compileTo.value_or(Phase::Emit) == Phase::Emit; }

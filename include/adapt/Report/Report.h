@@ -22,6 +22,12 @@ struct Report {
     int64_t inModule;           ///< operations in the module
     int64_t inStep;             ///< executed in one step: layers counted
   };
+  /// Operations of one kind before `map`, by how the target runs them (passes/Map/Coverage.h).
+  struct Coverage {
+    std::string operation;
+    int64_t library, generated, composite, missing;
+    std::vector<std::string> reasons; ///< of those that are missing, with the nodes' names
+  };
   /// What a step costs by the operations' own account; the traffic of state is not in it.
   struct StepCost {
     std::string step; ///< "decode of 1 token"
@@ -36,6 +42,7 @@ struct Report {
   std::string name, family, target, dtype;
   std::vector<std::pair<std::string, int64_t>> sizes; ///< ("layers", 30), ("hidden_size", 576), …
   std::map<std::string, int64_t> parameters;          ///< by part
+  std::vector<Coverage> coverage;
   std::vector<Mapping> mapping;
   std::vector<StepCost> costs;
   std::vector<Kernel> kernels;

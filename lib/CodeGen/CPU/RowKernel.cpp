@@ -1,10 +1,11 @@
 // Kernels without state, by way of linalg.
 //
-// Composites are decomposed. Where each row of the results (along their common leading size, the
-// tokens) needs no other row of the arguments, the kernel is specialised for one row: its size is 1
-// in all types, so that every shape is static, and a work item runs some rows one after the other.
+// Composites are decomposed. Where the rows of the results (dialects/Adapt/Rows.h) need nothing of
+// each other, the kernel is specialised for one row: row axes are of size 1 in all types, so that
+// as many shapes as possible are static, and a work item runs some rows one after the other.
 // Otherwise the whole is one work item.
 #include "KernelForm.h"
+#include "dialects/Adapt/Rows.h"
 #include "dialects/Adapt/ToLinalg.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
@@ -28,52 +29,6 @@ namespace {
 constexpr int64_t kMaxStackBytes = 1 << 20;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-bool mentions(AffineExpr size, AffineExpr symbol) {
-  bool found = false;
-  size.walk([&](AffineExpr part) { found |= part == symbol; });
-  return found;
-}
-
-bool mentions(Value value, AffineExpr symbol) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type &&
-         llvm::any_of(getDims(type), [&](AffineExpr size) { return mentions(size, symbol); });
-}
-
-/// Whether the leading size is `rows` and no other mentions it.
-bool isRowwise(Value value, AffineExpr rows) {
-  SmallVector<AffineExpr> dims = getDims(typeOf(value));
-  return !dims.empty() && dims[0] == rows &&
-         llvm::none_of(ArrayRef(dims).drop_front(),
-                       [&](AffineExpr size) { return mentions(size, rows); });
-}
-
-/// Whether row i of the operation's results needs only row i of its operands.
-bool isRowwise(Operation *op, AffineExpr rows) {
-  auto involved = [&](Value value) { return mentions(value, rows); };
-  if (llvm::none_of(op->getOperands(), involved) && llvm::none_of(op->getResults(), involved))
-    return true;
-  auto sharding = dyn_cast<ShardingRuleOpInterface>(op);
-  if (!sharding)
-    return false;
-  ShardingRule rule = sharding.getShardingRule();
-  int factor = ShardingRule::kNone;
-  for (auto [result, axes] : llvm::zip_equal(op->getResults(), rule.results)) {
-    if (!isRowwise(result, rows) || axes[0] == ShardingRule::kNone ||
-        (factor != ShardingRule::kNone && axes[0] != factor))
-      return false;
-    factor = axes[0];
-  }
-  for (auto [operand, axes] : llvm::zip_equal(op->getOperands(), rule.operands)) {
-    bool leads = involved(operand);
-    if (leads && (!isRowwise(operand, rows) || axes[0] != factor))
-      return false;
-    if (llvm::is_contained(ArrayRef(axes).drop_front(leads ? 1 : 0), factor))
-      return false;
-  }
-  return true;
-}
 
 LogicalResult decomposeAll(KernelOp kernel) {
   while (true) {
@@ -102,11 +57,12 @@ public:
 
 private:
   void findRows();
+  void repeatCheapOperations();
   FailureOr<func::FuncOp> emitRow(CpuKernelBuilder &b, KernelOp row) const;
 
   mutable KernelOp kernel;            ///< its accessors are not const
   mutable OwningOpRef<KernelOp> base; ///< decomposed
-  AffineExpr rows;                    ///< null: one work item
+  Rows rows;
   int64_t itemRows = 1;
 };
 
@@ -126,33 +82,60 @@ std::unique_ptr<KernelForm> RowForm::create(KernelOp kernel) {
 void RowForm::findRows() {
   Block &body = base->getBody().front();
   ValueRange results = body.getTerminator()->getOperands();
-  if (results.empty() || typeOf(results[0]).getRank() == 0)
+  auto getOps = [&] {
+    SmallVector<Operation *> ops;
+    for (Operation &op : body.without_terminator())
+      ops.push_back(&op);
+    return ops;
+  };
+  size_t wanted = Rows::getWanted(results);
+  rows = Rows::compute(getOps(), results, wanted);
+  repeatCheapOperations();
+  rows = Rows::compute(getOps(), results, wanted);
+  if (rows.count() == 0)
     return;
-  AffineExpr size = getDims(typeOf(results[0]))[0];
-  if (!isa<AffineSymbolExpr>(size) ||
-      !llvm::all_of(results, [&](Value result) { return isRowwise(result, size); }) ||
-      !llvm::all_of(body.without_terminator(), [&](Operation &op) { return isRowwise(&op, size); }))
-    return;
-  rows = size;
-  // Enough elements for an item to outweigh its launch.
+  // Enough elements for an item to outweigh its launch. Symbolic sizes count as some.
   int64_t elements = 1;
-  for (Operation &op : body)
-    for (Value value : op.getOperands())
-      if (auto type = dyn_cast<RankedTensorType>(value.getType()))
-        if (isRowwise(value, rows)) {
-          int64_t count = 1;
-          for (int64_t size : type.getShape().drop_front())
-            count *= ShapedType::isDynamic(size) ? 1 : std::max<int64_t>(size, 1);
-          elements = std::max(elements, count);
-        }
+  for (const auto &[value, axes] : rows.axes) {
+    int64_t count = 1;
+    for (int64_t size : rows.getRowType(value).getShape())
+      count = llvm::SaturatingMultiply<uint64_t>(
+          count, ShapedType::isDynamic(size) ? 64 : std::max<int64_t>(size, 1));
+    if (rows.isSplitInAll(value))
+      elements = std::max(elements, std::min<int64_t>(count, 16384));
+  }
   itemRows = std::clamp<int64_t>(16384 / elements, 1, 16);
+}
+
+/// A value whose size is not constant cannot be kept, so that every user computes it again: what
+/// makes it becomes one loop with each user.
+void RowForm::repeatCheapOperations() {
+  constexpr unsigned kMaxOps = 512;
+  Block &body = base->getBody().front();
+  unsigned count = std::distance(body.begin(), body.end());
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body))) {
+    if (!isa<ElementwiseOpInterface, BroadcastOp>(op) || count > kMaxOps ||
+        rows.getRowType(op.getResult(0)).hasStaticShape())
+      continue;
+    Operation *terminator = body.getTerminator();
+    OpBuilder builder(&op);
+    bool first = true;
+    for (OpOperand &use : llvm::make_early_inc_range(op.getResult(0).getUses())) {
+      if (!std::exchange(first, false) && use.getOwner() != terminator) {
+        use.set(builder.clone(op)->getResult(0));
+        ++count;
+      }
+    }
+  }
 }
 
 SmallVector<KernelVariant> RowForm::getVariants() const {
   KernelVariant variant;
   variant.symbol = "any";
-  variant.grid.push_back(rows ? rows.ceilDiv(itemRows)
-                              : getAffineConstantExpr(1, kernel->getContext()));
+  AffineExpr items = getAffineConstantExpr(1, kernel->getContext());
+  for (AffineExpr size : rows.sizes)
+    items = items * size;
+  variant.grid.push_back(rows.count() ? items.ceilDiv(itemRows) : items);
   return {variant};
 }
 
@@ -176,9 +159,9 @@ private:
   llvm::StringMap<Value> sizes;
 };
 
-/// A dense memref at a pointer: its descriptor, as the conversion to LLVM lays it out.
+/// A memref at a pointer: its descriptor, as the conversion to LLVM lays it out.
 Value createMemRef(OpBuilder &builder, Location loc, Value pointer, MemRefType type,
-                   ArrayRef<Value> sizes) {
+                   ArrayRef<Value> sizes, ArrayRef<Value> strides) {
   int64_t rank = type.getRank();
   Type i64 = builder.getI64Type();
   SmallVector<Type> fields = {pointer.getType(), pointer.getType(), i64};
@@ -192,29 +175,85 @@ Value createMemRef(OpBuilder &builder, Location loc, Value pointer, MemRefType t
   set(pointer, {0});
   set(pointer, {1});
   set(arith::ConstantIntOp::create(builder, loc, 0, 64), {2});
-  Value stride = arith::ConstantIntOp::create(builder, loc, 1, 64);
-  for (int64_t axis = rank - 1; axis >= 0; --axis) {
+  for (int64_t axis = 0; axis < rank; ++axis) {
     set(sizes[axis], {3, axis});
-    set(stride, {4, axis});
-    stride = arith::MulIOp::create(builder, loc, stride, sizes[axis]);
+    set(strides[axis], {4, axis});
   }
   return UnrealizedConversionCastOp::create(builder, loc, type, descriptor).getResult(0);
 }
 
+/// Row-major strides of a tensor in memory, in elements.
+SmallVector<AffineExpr> getStrides(ArrayRef<AffineExpr> dims, MLIRContext *context) {
+  SmallVector<AffineExpr> strides(dims.size());
+  AffineExpr stride = getAffineConstantExpr(1, context);
+  for (size_t axis = dims.size(); axis-- > 0;) {
+    strides[axis] = stride;
+    stride = stride * dims[axis];
+  }
+  return strides;
+}
+
 /// Elementwise operations become one loop with their consumer, unless that would compute something
-/// dear more than once.
+/// dear more than once; but what has no constant size must.
 bool shouldFuse(OpOperand *operand) {
   Operation *producer = operand->get().getDefiningOp();
   if (!producer)
     return false;
-  if (producer->hasOneUse())
+  if (producer->hasOneUse() || !cast<RankedTensorType>(operand->get().getType()).hasStaticShape())
     return true;
   bool dear = false;
   producer->walk([&](Operation *op) {
     dear |= isa<math::ExpOp, math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::SqrtOp,
-                arith::DivFOp, tensor::ExtractOp>(op);
+                math::LogOp, math::PowFOp, arith::DivFOp, tensor::ExtractOp>(op);
   });
   return !dear;
+}
+
+/// An elementwise loop over a value of no constant size that nobody else reads writes where it
+/// reads.
+void writeOverInput(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic || generic.getNumDpsInits() != 1 || generic.getNumReductionLoops() != 0)
+    return;
+  OpOperand &init = generic.getDpsInitsMutable()[0];
+  AffineMap map = generic.getMatchingIndexingMap(&init);
+  if (!init.get().getDefiningOp<tensor::EmptyOp>() ||
+      cast<RankedTensorType>(init.get().getType()).hasStaticShape())
+    return;
+  for (OpOperand *input : generic.getDpsInputOperands())
+    if (input->get().getType() == init.get().getType() && input->get().hasOneUse() &&
+        generic.getMatchingIndexingMap(input) == map &&
+        input->get().getDefiningOp<DestinationStyleOpInterface>())
+      return init.set(input->get());
+}
+
+/// What becomes a result is computed in the result's buffer: the tensor.empty that it begins with
+/// is that buffer.
+void computeInPlace(func::FuncOp function) {
+  SmallVector<bufferization::MaterializeInDestinationOp> stores;
+  function.walk([&](bufferization::MaterializeInDestinationOp op) { stores.push_back(op); });
+  for (bufferization::MaterializeInDestinationOp store : stores) {
+    OpOperand *use = &store.getSourceMutable();
+    while (Operation *producer = use->get().getDefiningOp()) {
+      if (auto empty = dyn_cast<tensor::EmptyOp>(producer)) {
+        OpBuilder builder(function.getContext());
+        builder.setInsertionPointAfterValue(store.getDest());
+        auto destination = bufferization::ToTensorOp::create(
+            builder, store.getLoc(), empty.getType(), store.getDest(), /*restrict=*/true,
+            /*writable=*/true);
+        use->set(destination);
+        break;
+      }
+      auto style = dyn_cast<DestinationStyleOpInterface>(producer);
+      if (style)
+        writeOverInput(producer);
+      // Another reader would see what is written later.
+      if (!style || llvm::any_of(use->get().getUsers(),
+                                 [&](Operation *user) { return user != use->getOwner(); }))
+        break;
+      use = style.getTiedOpOperand(cast<OpResult>(use->get()));
+    }
+  }
 }
 
 LogicalResult bufferize(func::FuncOp function) {
@@ -282,7 +321,8 @@ FailureOr<func::FuncOp> RowForm::emitRow(CpuKernelBuilder &b, KernelOp row) cons
   Location loc = row.getLoc();
   ValueRange results = body.getTerminator()->getOperands();
   SmallVector<StringRef> names = row.getSymbols();
-  SmallVector<Type> types(body.getNumArguments() + results.size(), b.getArgument(0).base.getType());
+  SmallVector<Type> types(body.getNumArguments() + results.size(),
+                          LLVM::LLVMPointerType::get(row.getContext()));
   types.append(names.size(), builder.getI64Type());
   func::FuncOp function = b.createFunction("row", types);
   Block &block = function.getBody().front();
@@ -292,22 +332,44 @@ FailureOr<func::FuncOp> RowForm::emitRow(CpuKernelBuilder &b, KernelOp row) cons
   for (auto [index, name] : llvm::enumerate(names))
     sizes[name] = block.getArgument(body.getNumArguments() + results.size() + index);
   RowContext context(std::move(sizes));
-  auto createBuffer = [&](unsigned argument, RankedTensorType type) {
-    RankedTensorType storage = getStorageType(type);
-    SmallVector<Value> extents;
-    if (storage.hasStaticShape())
-      for (int64_t size : storage.getShape())
-        extents.push_back(arith::ConstantIntOp::create(builder, loc, size, 64));
-    else
-      for (AffineExpr size : getDims(type))
-        extents.push_back(context.getInteger(builder, loc, size));
-    auto memref = MemRefType::get(storage.getShape(), storage.getElementType());
-    return createMemRef(builder, loc, block.getArgument(argument), memref, extents);
+  // `whole` is the value in the kernel, of which this function sees a row. Where a row axis has
+  // axes before it that are none, the row does not lie in one piece.
+  auto createBuffer = [&](unsigned argument, Value whole) {
+    auto type = typeOf(whole);
+    RankedTensorType rowType = rows.getRowType(whole);
+    RankedTensorType storage = getStorageType(rowType);
+    SmallVector<AffineExpr> dims = getDims(rowType), stridesOf;
+    bool isPacked = type.getEncoding() && isa<PackedAttr>(type.getEncoding());
+    if (isPacked)
+      dims = getDims(storage);
+    stridesOf = getStrides(isPacked ? dims : getDims(type), row.getContext());
+    bool inOnePiece = true, seenOther = false;
+    for (int64_t axis = 0; axis < storage.getRank(); ++axis) {
+      bool isRowAxis = llvm::is_contained(rows.axes.lookup(whole), axis);
+      inOnePiece &= !(isRowAxis && seenOther);
+      seenOther |= !isRowAxis && storage.getDimSize(axis) != 1;
+    }
+    SmallVector<Value> extents, strides;
+    SmallVector<int64_t> layout;
+    if (inOnePiece)
+      stridesOf = getStrides(dims, row.getContext());
+    for (auto [size, stride] : llvm::zip_equal(dims, stridesOf)) {
+      extents.push_back(context.getInteger(builder, loc, size));
+      strides.push_back(context.getInteger(builder, loc, stride));
+      auto constant = dyn_cast<AffineConstantExpr>(stride);
+      layout.push_back(constant ? constant.getValue() : ShapedType::kDynamic);
+    }
+    auto memref = inOnePiece ? MemRefType::get(storage.getShape(), storage.getElementType())
+                             : MemRefType::get(storage.getShape(), storage.getElementType(),
+                                               StridedLayoutAttr::get(row.getContext(), 0, layout));
+    return createMemRef(builder, loc, block.getArgument(argument), memref, extents, strides);
   };
 
+  Block &baseBody = base->getBody().front();
   IRMapping mapping;
   for (BlockArgument argument : body.getArguments()) {
-    Value buffer = createBuffer(argument.getArgNumber(), typeOf(argument));
+    Value buffer =
+        createBuffer(argument.getArgNumber(), baseBody.getArgument(argument.getArgNumber()));
     mapping.map(argument, bufferization::ToTensorOp::create(
                               builder, loc, getStorageType(typeOf(argument)), buffer,
                               /*restrict=*/true, /*writable=*/false));
@@ -322,7 +384,11 @@ FailureOr<func::FuncOp> RowForm::emitRow(CpuKernelBuilder &b, KernelOp row) cons
     mapping.map(op.getResults(), *values);
   }
   for (auto [index, result] : llvm::enumerate(results)) {
-    Value buffer = createBuffer(body.getNumArguments() + index, typeOf(result));
+    OpBuilder::InsertPoint end = builder.saveInsertionPoint();
+    builder.setInsertionPointToStart(&block); // What the result begins with may be in it.
+    Value buffer =
+        createBuffer(body.getNumArguments() + index, baseBody.getTerminator()->getOperand(index));
+    builder.restoreInsertionPoint(end);
     auto store = bufferization::MaterializeInDestinationOp::create(builder, loc,
                                                                    mapping.lookup(result), buffer);
     store.setRestrict(true);
@@ -336,67 +402,61 @@ FailureOr<func::FuncOp> RowForm::emitRow(CpuKernelBuilder &b, KernelOp row) cons
   PassManager cleanup(row.getContext(), func::FuncOp::getOperationName());
   cleanup.addPass(createCanonicalizerPass());
   cleanup.addPass(createCSEPass());
-  if (failed(cleanup.run(function)) || failed(bufferize(function)) ||
-      failed(lowerToLoops(function, kernel.getSymName())))
+  if (failed(cleanup.run(function)))
+    return failure();
+  computeInPlace(function);
+  if (failed(bufferize(function)) || failed(lowerToLoops(function, kernel.getSymName())))
     return failure();
   return function;
 }
 
-/// The type with `rows` taken as one.
-Type specialise(Type type, AffineExpr rows) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || tensor.hasStaticShape())
-    return type;
-  AffineExpr one = getAffineConstantExpr(1, type.getContext());
-  SmallVector<AffineExpr> dims;
-  for (AffineExpr size : getDims(tensor))
-    dims.push_back(size.replace(rows, one));
-  return getTensorType(dims, tensor.getElementType());
-}
-
 LogicalResult RowForm::emit(unsigned, CpuKernelBuilder &b) const {
   KernelOp baseOp = *base;
-  OwningOpRef<KernelOp> row(baseOp.clone());
-  Block &body = row->getBody().front();
-  if (rows) {
-    for (BlockArgument argument : body.getArguments())
-      argument.setType(specialise(argument.getType(), rows));
-    for (Operation &op : body)
-      for (Value result : op.getResults())
-        result.setType(specialise(result.getType(), rows));
-  }
+  Block &baseBody = baseOp.getBody().front();
+  IRMapping toRow;
+  OwningOpRef<KernelOp> row(cast<KernelOp>(baseOp->clone(toRow)));
+  for (const auto &[value, axes] : rows.axes)
+    toRow.lookup(value).setType(rows.getRowType(value));
   auto function = emitRow(b, *row);
   if (failed(function))
     return failure();
 
-  auto callRow = [&](Value index) {
+  auto callRow = [&](ArrayRef<Value> index) {
     SmallVector<Value> operands;
-    auto push = [&](Pointer buffer, Type type) {
-      auto tensor = cast<RankedTensorType>(type);
-      SmallVector<AffineExpr> dims = getDims(tensor);
-      if (index && !dims.empty() && dims[0] == rows) {
-        Value elements = b.constant(1);
-        for (AffineExpr size : ArrayRef(dims).drop_front())
-          elements = b.mul(elements, b.getSize(size));
-        buffer = b.at(buffer, b.mul(index, elements));
-      }
+    auto push = [&](Pointer buffer, Value whole) {
+      SmallVector<AffineExpr> strides = getStrides(getDims(typeOf(whole)), baseOp.getContext());
+      for (auto [axis, at] : llvm::zip(rows.axes.lookup(whole), index))
+        if (axis >= 0)
+          buffer = b.at(buffer, b.mul(at, b.getSize(strides[axis])));
       operands.push_back(buffer.base);
     };
-    for (auto [number, type] : llvm::enumerate(baseOp.getArgumentTypes()))
-      push(b.getArgument(number), type);
-    for (auto [number, type] : llvm::enumerate(baseOp.getResultTypes()))
-      push(b.getResult(number), type);
+    for (BlockArgument argument : baseBody.getArguments())
+      push(b.getArgument(argument.getArgNumber()), argument);
+    for (auto [number, value] : llvm::enumerate(baseBody.getTerminator()->getOperands()))
+      push(b.getResult(number), value);
     for (StringRef name : baseOp.getSymbols())
       operands.push_back(b.getSize(getSymbolExpr(baseOp.getContext(), name)));
     func::CallOp::create(b.getBuilder(), b.getLoc(), *function, operands);
   };
-  if (!rows) {
-    callRow(Value());
+  if (rows.count() == 0) {
+    callRow({});
     return success();
   }
+  Value count = b.constant(1);
+  for (AffineExpr size : rows.sizes)
+    count = b.mul(count, b.getSize(size));
   Value begin = b.mul(b.getId(0), itemRows);
-  Value end = b.min(b.add(begin, itemRows), b.getSize(rows));
-  b.createFor(begin, end, 1, callRow);
+  Value end = b.min(b.add(begin, itemRows), count);
+  b.createFor(begin, end, 1, [&](Value flat) {
+    SmallVector<Value> index(rows.count());
+    for (size_t axis = rows.count(); axis-- > 1;) {
+      Value size = b.getSize(rows.sizes[axis]);
+      index[axis] = arith::RemUIOp::create(b.getBuilder(), b.getLoc(), flat, size);
+      flat = arith::DivUIOp::create(b.getBuilder(), b.getLoc(), flat, size);
+    }
+    index[0] = flat;
+    callRow(index);
+  });
   return success();
 }
 } // namespace

@@ -34,7 +34,7 @@ absl::StatusOr<NpyIntegers> readNpyIntegers(const std::string &path);
 /// when finish() succeeds, complete; an abandoned writer leaves nothing behind.
 class NpyWriter {
 public:
-  /// `descr` is "<f4", "<f8", "<i4" or "<i8".
+  /// `descr` is one of those that readNpy() reads.
   static absl::StatusOr<NpyWriter> create(const std::string &path, const std::string &descr,
                                           const std::vector<int64_t> &shape);
   NpyWriter(NpyWriter &&other) noexcept;

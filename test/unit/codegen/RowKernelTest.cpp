@@ -58,3 +58,76 @@ adapt.kernel @norm(%x: !x, %w: tensor<100xE>) -> !x attributes {adapt.symbols = 
     EXPECT_LE(maxError(by.toFloats(type), rmsNorm(x, w, 1e-5)), tolerance) << rows << " rows";
   }
 }
+
+//===----------------------------------------------------------------------===//
+// Kernels of graphs: any number of symbolic sizes
+//===----------------------------------------------------------------------===//
+
+TEST(GraphKernel, SoftmaxOverASymbolicAxis) {
+  Kernel kernel(R"(
+!x = tensor<?x2x?xf32, #adapt.dims<[s0, 2, s1]>>
+adapt.kernel @softmax(%x: !x) -> !x attributes {adapt.symbols = ["s0", "s1"]} {
+  %y = adapt.softmax %x axis = 2 : !x
+  adapt.yield %y : !x
+})");
+  for (auto [batch, size] : {std::pair<int64_t, int64_t>{1, 1}, {3, 7}, {20, 33}}) {
+    std::vector<float> x = randomFloats(batch * 2 * size, 1, 4.0f), expected(x.size());
+    for (int64_t row = 0; row < batch * 2; ++row) {
+      double sum = 0;
+      for (int64_t i = 0; i < size; ++i)
+        sum += std::exp(double(x[row * size + i]));
+      for (int64_t i = 0; i < size; ++i)
+        expected[row * size + i] = std::exp(double(x[row * size + i])) / sum;
+    }
+    Buffer bx = Buffer::floats("f32", x), by(bx.size());
+    kernel.run({&bx, &by}, {{"s0", batch}, {"s1", size}});
+    EXPECT_LE(maxError(by.toFloats("f32"), expected), 2e-6) << batch << " x " << size;
+  }
+}
+
+// The row's axes lie apart in memory.
+TEST(GraphKernel, TransposeOfSymbolicAxes) {
+  Kernel kernel(R"(
+!x = tensor<?x?x3x4xf32, #adapt.dims<[s0, s1, 3, 4]>>
+!y = tensor<?x3x?x4xf32, #adapt.dims<[s0, 3, s1, 4]>>
+adapt.kernel @transpose(%x: !x) -> !y attributes {adapt.symbols = ["s0", "s1"]} {
+  %y = adapt.transpose %x [0, 2, 1, 3] : !x -> !y
+  adapt.yield %y : !y
+})");
+  int64_t batch = 2, size = 5;
+  std::vector<float> x = randomFloats(batch * size * 12, 1), expected(x.size());
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t s = 0; s < size; ++s)
+      for (int64_t h = 0; h < 3; ++h)
+        for (int64_t i = 0; i < 4; ++i)
+          expected[((b * 3 + h) * size + s) * 4 + i] = x[((b * size + s) * 3 + h) * 4 + i];
+  Buffer bx = Buffer::floats("f32", x), by(bx.size());
+  kernel.run({&bx, &by}, {{"s0", batch}, {"s1", size}});
+  EXPECT_EQ(by.toFloats("f32"), expected);
+}
+
+TEST(GraphKernel, BatchMatmulOfSymbolicSizes) {
+  Kernel kernel(R"(
+!x = tensor<?x?x5xf32, #adapt.dims<[s0, s1, 5]>>
+!y = tensor<?x5x?xf32, #adapt.dims<[s0, 5, s2]>>
+!z = tensor<?x?x?xf32, #adapt.dims<[s0, s1, s2]>>
+adapt.kernel @product(%x: !x, %y: !y) -> !z attributes {adapt.symbols = ["s0", "s1", "s2"]} {
+  %z = adapt.batch_matmul %x, %y : !x, !y -> !z
+  adapt.yield %z : !z
+})");
+  int64_t batch = 3, m = 4, n = 7;
+  std::vector<float> x = randomFloats(batch * m * 5, 1), y = randomFloats(batch * 5 * n, 2);
+  std::vector<float> expected(batch * m * n);
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < 5; ++k)
+          sum += double(x[(b * m + i) * 5 + k]) * y[(b * 5 + k) * n + j];
+        expected[(b * m + i) * n + j] = sum;
+      }
+  Buffer bx = Buffer::floats("f32", x), by = Buffer::floats("f32", y);
+  Buffer bz = Buffer::floats("f32", std::vector<float>(expected.size()));
+  kernel.run({&bx, &by, &bz}, {{"s0", batch}, {"s1", m}, {"s2", n}});
+  EXPECT_LE(maxError(bz.toFloats("f32"), expected), 2e-6);
+}

@@ -1,0 +1,364 @@
+#include "OnnxFile.h"
+#include "onnx/checker.h"
+#include "onnx/inliner/inliner.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/CheckedArithmetic.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+using namespace adapt;
+using namespace adapt::import;
+
+namespace {
+// What the onnx library's schemas know.
+constexpr int64_t kMaxIrVersion = 14;
+constexpr size_t kMaxShown = 8;
+
+llvm::Error makeError(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message.str());
+}
+
+/// All problems in one error, the first few in words.
+llvm::Error join(llvm::StringRef what, llvm::ArrayRef<std::string> problems) {
+  if (problems.empty())
+    return llvm::Error::success();
+  std::string text = what.str();
+  for (const std::string &problem : problems.take_front(kMaxShown))
+    text += "\n  " + problem;
+  if (problems.size() > kMaxShown)
+    text += "\n  and " + std::to_string(problems.size() - kMaxShown) + " more";
+  return makeError(text);
+}
+} // namespace
+
+weights::ElementType import::toWeightsType(int onnxType) {
+  switch (onnxType) {
+  case onnx::TensorProto::FLOAT:
+    return schema::F32;
+  case onnx::TensorProto::DOUBLE:
+    return schema::F64;
+  case onnx::TensorProto::FLOAT16:
+    return schema::F16;
+  case onnx::TensorProto::BFLOAT16:
+    return schema::BF16;
+  case onnx::TensorProto::INT64:
+    return schema::I64;
+  case onnx::TensorProto::INT32:
+    return schema::I32;
+  case onnx::TensorProto::INT16:
+    return schema::I16;
+  case onnx::TensorProto::INT8:
+    return schema::I8;
+  case onnx::TensorProto::UINT64:
+    return schema::U64;
+  case onnx::TensorProto::UINT32:
+    return schema::U32;
+  case onnx::TensorProto::UINT16:
+    return schema::U16;
+  case onnx::TensorProto::UINT8:
+    return schema::U8;
+  case onnx::TensorProto::BOOL:
+    return schema::BOOL;
+  default:
+    return schema::ELEMENT_TYPE_UNSPECIFIED;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<std::shared_ptr<OnnxFile>> OnnxFile::open(const std::string &path) {
+  std::shared_ptr<OnnxFile> file(new OnnxFile());
+  // The onnx library and Protobuf report some problems by exceptions.
+  try {
+    for (auto step : {&OnnxFile::check, &OnnxFile::bindInitializers}) {
+      if (step == &OnnxFile::check)
+        if (llvm::Error error = file->read(path))
+          return std::move(error);
+      if (llvm::Error error = (file.get()->*step)())
+        return makeError(path + ": " + llvm::toString(std::move(error)));
+    }
+  } catch (const std::exception &error) {
+    return makeError(path + ": " + error.what());
+  }
+  return file;
+}
+
+llvm::Error OnnxFile::read(const std::string &path) {
+  givenPath = path;
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return makeError(path + ": " + buffer.getError().message());
+  size_t size = (*buffer)->getBufferSize();
+  if (size > static_cast<size_t>(std::numeric_limits<int>::max()))
+    return makeError(path + ": " + llvm::Twine(size) +
+                     " bytes; a Protobuf message has at most 2^31: store the weights as external "
+                     "data");
+  google::protobuf::io::ArrayInputStream stream((*buffer)->getBufferStart(),
+                                                static_cast<int>(size));
+  google::protobuf::io::CodedInputStream coded(&stream);
+  if (!proto.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
+    return makeError(path + ": not an ONNX model: the Protobuf message cannot be parsed");
+  return llvm::Error::success();
+}
+
+llvm::Error OnnxFile::check() {
+  if (proto.ir_version() < 3 || proto.ir_version() > kMaxIrVersion)
+    return makeError("IR version " + llvm::Twine(proto.ir_version()) +
+                     "; this compiler reads 3 to " + llvm::Twine(kMaxIrVersion));
+  for (const auto &import : proto.opset_import())
+    if (import.domain().empty() || import.domain() == "ai.onnx")
+      opsetVersion = import.version();
+  if (opsetVersion < 1)
+    return makeError("imports no version of the operators of ai.onnx");
+
+  std::vector<std::string> problems;
+  llvm::StringSet<> names;
+  for (const auto &tensor : graph().initializer())
+    if (!names.insert(tensor.name()).second)
+      problems.push_back("two initialisers have the name '" + tensor.name() + "'");
+  if (graph().sparse_initializer_size())
+    problems.push_back("sparse initialisers are not supported");
+  if (llvm::Error error = join("the model is not sound:", problems))
+    return error;
+
+  // The data of initialisers is checked by bindInitializers, more closely.
+  onnx::ModelProto skeleton = proto;
+  for (auto &tensor : *skeleton.mutable_graph()->mutable_initializer())
+    if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
+      tensor.clear_external_data();
+      tensor.clear_data_location();
+      tensor.clear_dims();
+      tensor.add_dims(0);
+    }
+  try {
+    onnx::checker::check_model(skeleton);
+  } catch (const onnx::checker::ValidationError &error) {
+    return makeError(llvm::Twine("the model is not sound: ") + error.what());
+  }
+  if (proto.functions_size())
+    onnx::inliner::InlineLocalFunctions(proto);
+  liftConstants();
+  return llvm::Error::success();
+}
+
+// Tensors in attributes become initialisers: of Constant, whose node vanishes, and of
+// ConstantOfShape, where it becomes a second input.
+void OnnxFile::liftConstants() {
+  onnx::GraphProto &graph = *proto.mutable_graph();
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> kept;
+  for (onnx::NodeProto &node : *graph.mutable_node()) {
+    bool isConstant = node.op_type() == "Constant";
+    onnx::AttributeProto *value = nullptr;
+    if (node.domain().empty() && (isConstant || node.op_type() == "ConstantOfShape"))
+      for (onnx::AttributeProto &attribute : *node.mutable_attribute())
+        if (attribute.name() == "value" && attribute.has_t())
+          value = &attribute;
+    if (value) {
+      std::string name = node.output(0) + (isConstant ? "" : ".value");
+      onnx::TensorProto *tensor = graph.add_initializer();
+      tensor->Swap(value->mutable_t());
+      tensor->set_name(name);
+      if (isConstant)
+        continue;
+      node.add_input(name);
+    }
+    kept.Add()->Swap(&node);
+  }
+  graph.mutable_node()->Swap(&kept);
+}
+
+//===----------------------------------------------------------------------===//
+// Initialisers
+//===----------------------------------------------------------------------===//
+
+std::string OnnxFile::sourceName(llvm::StringRef initializer) {
+  std::string name = initializer.str();
+  for (char &c : name)
+    if (c == '{' || c == '}')
+      c = '_';
+  return name;
+}
+
+const onnx::TensorProto *OnnxFile::findInitializer(llvm::StringRef name) const {
+  auto it = initializers.find(sourceName(name));
+  return it == initializers.end() || it->second.tensor->name() != name ? nullptr
+                                                                       : it->second.tensor;
+}
+
+absl::StatusOr<weights::SourceTensor> OnnxFile::source(std::string_view name) const {
+  auto it = initializers.find(llvm::StringRef(name.data(), name.size()));
+  if (it == initializers.end())
+    return absl::NotFoundError(givenPath + ": no initialiser '" + std::string(name) + "'");
+  const Data &data = it->second;
+  weights::SourceTensor result;
+  result.element = toWeightsType(data.tensor->data_type());
+  result.shape.assign(data.tensor->dims().begin(), data.tensor->dims().end());
+  result.data = data.bytes;
+  return result;
+}
+
+llvm::Error OnnxFile::bindInitializers() {
+  std::vector<std::string> problems;
+  for (const auto &tensor : graph().initializer()) {
+    llvm::Expected<Data> data = bindData(tensor);
+    if (!data) {
+      problems.push_back("initialiser '" + tensor.name() +
+                         "': " + llvm::toString(data.takeError()));
+      continue;
+    }
+    if (!initializers.try_emplace(sourceName(tensor.name()), std::move(*data)).second)
+      problems.push_back("initialiser '" + tensor.name() +
+                         "': another one has this name but for its braces");
+  }
+  return join("data of initialisers is not there:", problems);
+}
+
+namespace {
+/// Elements that are stored as numbers of a wider type.
+template <typename To, typename Field> void append(std::string &bytes, const Field &field) {
+  for (auto value : field) {
+    To element = static_cast<To>(value);
+    bytes.append(reinterpret_cast<const char *>(&element), sizeof(To));
+  }
+}
+
+std::string toBytes(const onnx::TensorProto &tensor) {
+  std::string bytes;
+  switch (tensor.data_type()) {
+  case onnx::TensorProto::FLOAT:
+    append<float>(bytes, tensor.float_data());
+    break;
+  case onnx::TensorProto::DOUBLE:
+    append<double>(bytes, tensor.double_data());
+    break;
+  case onnx::TensorProto::INT64:
+    append<int64_t>(bytes, tensor.int64_data());
+    break;
+  case onnx::TensorProto::INT32:
+    append<int32_t>(bytes, tensor.int32_data());
+    break;
+  case onnx::TensorProto::UINT32:
+    append<uint32_t>(bytes, tensor.uint64_data());
+    break;
+  case onnx::TensorProto::UINT64:
+    append<uint64_t>(bytes, tensor.uint64_data());
+    break;
+  case onnx::TensorProto::FLOAT16:
+  case onnx::TensorProto::BFLOAT16:
+  case onnx::TensorProto::UINT16:
+  case onnx::TensorProto::INT16:
+    append<uint16_t>(bytes, tensor.int32_data());
+    break;
+  case onnx::TensorProto::BOOL:
+    for (int32_t value : tensor.int32_data())
+      bytes.push_back(value != 0);
+    break;
+  default:
+    append<uint8_t>(bytes, tensor.int32_data());
+    break;
+  }
+  return bytes;
+}
+} // namespace
+
+llvm::Expected<OnnxFile::Data> OnnxFile::bindData(const onnx::TensorProto &tensor) {
+  weights::ElementType element = toWeightsType(tensor.data_type());
+  if (!weights::elementInfo(element))
+    return makeError("elements of type " +
+                     onnx::TensorProto::DataType_Name(
+                         static_cast<onnx::TensorProto::DataType>(tensor.data_type())) +
+                     " are not supported");
+  uint64_t bytes = weights::elementBytes(element);
+  for (int64_t size : tensor.dims()) {
+    std::optional<uint64_t> product;
+    if (size >= 0)
+      product = llvm::checkedMulUnsigned<uint64_t>(bytes, size);
+    if (!product || *product > uint64_t(std::numeric_limits<int64_t>::max()))
+      return makeError("size " + llvm::Twine(size) + " is negative, or makes more than 2^63 bytes");
+    bytes = *product;
+  }
+  Data data{&tensor, {}, nullptr};
+  if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
+    auto mapped = mapExternal(tensor, bytes);
+    if (!mapped)
+      return mapped.takeError();
+    data.bytes = *mapped;
+    return std::move(data);
+  }
+  llvm::StringRef stored = tensor.raw_data();
+  if (!tensor.has_raw_data()) {
+    data.owned = std::make_unique<std::string>(toBytes(tensor));
+    stored = *data.owned;
+  }
+  if (stored.size() != bytes)
+    return makeError("has " + llvm::Twine(stored.size()) + " bytes of data where its shape needs " +
+                     llvm::Twine(bytes));
+  data.bytes =
+      absl::MakeConstSpan(reinterpret_cast<const std::byte *>(stored.data()), stored.size());
+  return std::move(data);
+}
+
+llvm::Expected<absl::Span<const std::byte>> OnnxFile::mapExternal(const onnx::TensorProto &tensor,
+                                                                  uint64_t bytes) {
+  std::string location;
+  uint64_t offset = 0;
+  std::optional<uint64_t> length;
+  for (const auto &entry : tensor.external_data()) {
+    uint64_t number = 0;
+    bool isNumber = !llvm::StringRef(entry.value()).getAsInteger(10, number);
+    if (entry.key() == "location")
+      location = entry.value();
+    if ((entry.key() == "offset" || entry.key() == "length") && !isNumber)
+      return makeError("external data: " + entry.key() + " '" + entry.value() +
+                       "' is no number from 0 to 2^64 - 1");
+    if (entry.key() == "offset")
+      offset = number;
+    if (entry.key() == "length")
+      length = number;
+  }
+  if (location.empty())
+    return makeError("external data has no location");
+  if (length && *length != bytes)
+    return makeError("external data: " + llvm::Twine(*length) + " bytes where its shape needs " +
+                     llvm::Twine(bytes));
+  namespace path = llvm::sys::path;
+  if (path::is_absolute(location) ||
+      llvm::any_of(llvm::make_range(path::begin(location), path::end(location)),
+                   [](llvm::StringRef part) { return part == ".."; }))
+    return makeError("external data '" + location + "' lies outside of the model's folder");
+  llvm::SmallString<256> folder(path::parent_path(givenPath)), realFolder, realFile;
+  if (folder.empty())
+    folder = ".";
+  llvm::SmallString<256> file(folder);
+  path::append(file, location);
+  if (std::error_code code = llvm::sys::fs::real_path(folder, realFolder))
+    return makeError("folder '" + folder + "': " + code.message());
+  if (std::error_code code = llvm::sys::fs::real_path(file, realFile))
+    return makeError("external data '" + location + "': " + code.message());
+  if (!llvm::StringRef(realFile).starts_with((realFolder + "/").str()))
+    return makeError("external data '" + location + "' lies outside of the model's folder: at '" +
+                     realFile + "'");
+  if (!llvm::sys::fs::is_regular_file(realFile))
+    return makeError("external data '" + location + "' is not a regular file");
+  std::unique_ptr<llvm::MemoryBuffer> &mapped = externalFiles[realFile];
+  if (!mapped) {
+    auto buffer = llvm::MemoryBuffer::getFile(realFile, /*IsText=*/false,
+                                              /*RequiresNullTerminator=*/false);
+    if (!buffer)
+      return makeError("external data '" + location + "': " + buffer.getError().message());
+    mapped = std::move(*buffer);
+  }
+  uint64_t size = mapped->getBufferSize();
+  if (offset > size || bytes > size - offset)
+    return makeError("external data: bytes " + llvm::Twine(offset) + " + " + llvm::Twine(bytes) +
+                     " of '" + location + "', which has " + llvm::Twine(size));
+  return absl::MakeConstSpan(reinterpret_cast<const std::byte *>(mapped->getBufferStart()) + offset,
+                             bytes);
+}
