@@ -421,7 +421,8 @@ ShardingRule ConvOp::getShardingRule() {
 
 Cost ConvOp::getCost() {
   Cost cost = getElementwiseCost(*this, 2);
-  for (AffineExpr size : ArrayRef(getDims(typeOf(getWeight()))).drop_front())
+  SmallVector<AffineExpr> weight = getDims(typeOf(getWeight()));
+  for (AffineExpr size : ArrayRef(weight).drop_front())
     cost.flops = cost.flops * size;
   return cost;
 }

@@ -27,7 +27,7 @@ struct Compiler::State {
   std::unique_ptr<CpuKernelGenerator> generator;
   std::shared_ptr<weights::SourceProvider> sources; ///< of weights; null: a config alone
   std::shared_ptr<weights::Checkpoint> checkpoint;  ///< the same, if it is safetensors files
-  std::optional<Model> model;                      ///< unset with compileFrom
+  std::optional<Model> model;                       ///< unset with compileFrom
   std::map<Phase, std::string> bytecode;
 
   std::optional<BundleWriter> bundle;

@@ -196,7 +196,8 @@ Value flattenPlaces(Node &node, ArrayRef<Value> parts, ArrayRef<AffineExpr> dims
 
 Value flatten(Node &node, Value value, ArrayRef<AffineExpr> rest = {}) {
   AffineExpr count = node.size(1);
-  for (AffineExpr size : ArrayRef(getDims(typeOf(value))).drop_back(rest.size()))
+  SmallVector<AffineExpr> whole = getDims(typeOf(value));
+  for (AffineExpr size : ArrayRef(whole).drop_back(rest.size()))
     count = count * size;
   SmallVector<AffineExpr> dims = {canonicalizeSize(count)};
   llvm::append_range(dims, rest);

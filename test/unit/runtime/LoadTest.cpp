@@ -213,7 +213,7 @@ TEST_F(AdaptRun, ExitCodes) {
       {"--version", 0, "adapt-run 0."},
       {"--help", 0, "--lengths"},
       {"", 2, "bundle is required"},
-      {bundle, 2, "one of --prompt, --tokens and --bench is required"},
+      {bundle, 2, "one of --prompt, --tokens and --bench, or --input and --output-dir is required"},
       {bundle + " --no-such-option", 2, "--no-such-option"},
       {bundle + " --prompt a --bench", 2, "--prompt excludes --bench"},
       {bundle + " --prompt a --chunk 3", 2, "--chunk requires --tokens"},
