@@ -290,7 +290,7 @@ llvm::Expected<OnnxFile::Data> OnnxFile::bindData(const onnx::TensorProto &tenso
     if (!mapped)
       return mapped.takeError();
     data.bytes = *mapped;
-    return std::move(data);
+    return llvm::Expected<Data>(std::move(data));
   }
   llvm::StringRef stored = tensor.raw_data();
   if (!tensor.has_raw_data()) {
@@ -302,7 +302,7 @@ llvm::Expected<OnnxFile::Data> OnnxFile::bindData(const onnx::TensorProto &tenso
                      llvm::Twine(bytes));
   data.bytes =
       absl::MakeConstSpan(reinterpret_cast<const std::byte *>(stored.data()), stored.size());
-  return std::move(data);
+  return llvm::Expected<Data>(std::move(data));
 }
 
 llvm::Expected<absl::Span<const std::byte>> OnnxFile::mapExternal(const onnx::TensorProto &tensor,
