@@ -79,7 +79,7 @@ llvm::Expected<std::shared_ptr<OnnxFile>> OnnxFile::open(const std::string &path
     for (auto step : {&OnnxFile::check, &OnnxFile::bindInitializers}) {
       if (step == &OnnxFile::check)
         if (llvm::Error error = file->read(path))
-          return std::move(error);
+          return llvm::Expected<std::shared_ptr<OnnxFile>>(std::move(error));
       if (llvm::Error error = (file.get()->*step)())
         return makeError(path + ": " + llvm::toString(std::move(error)));
     }
