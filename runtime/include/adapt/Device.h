@@ -86,4 +86,18 @@ struct CpuDeviceOptions {
 };
 absl::StatusOr<std::unique_ptr<Device>> createCpuDevice(const CpuDeviceOptions &options = {});
 
+/// In which order a simulated GPU runs blocks, the warps of a block and the lanes of a warp, as far as
+/// they do not wait for each other. Permuted: anew for each block, by the seed.
+enum class LaneOrder : uint8_t { kForward, kReverse, kPermuted };
+
+struct SimDeviceOptions {
+  bool hip = false; ///< sim-hip, waves of 64; else sim-cuda, warps of 32
+  LaneOrder order = LaneOrder::kForward;
+  uint64_t seed = 1;
+  int threads = 0; ///< blocks at a time; 0: as CpuDeviceOptions
+};
+/// A GPU simulated on the CPU, from kernels.sim.so (SimRuntime.h). Its memory faults where the host
+/// touches it. Unimplemented on other machines than x86-64.
+absl::StatusOr<std::unique_ptr<Device>> createSimDevice(const SimDeviceOptions &options = {});
+
 } // namespace adapt::rt
