@@ -10,7 +10,7 @@ const uint32_t adapt_sim_version = ADAPT_SIM_VERSION;
 const uint32_t adapt_sim_warp = ADAPT_TEST_WARP;
 const AdaptSimRuntime *adapt_sim_runtime;
 
-#define KERNEL(name) void name(void *const *args)
+#define KERNEL(name) void name(void *const *args __attribute__((unused)))
 #define BUFFER(type, i) (*(type *const *)args[i])
 #define SIZE(numBuffers, i) (*(const int64_t *)args[(numBuffers) + (i)])
 #define ID(rank, i) adapt_sim_runtime->block_id((rank) - 1 - (i)) // the last extent lies along x
