@@ -86,8 +86,8 @@ struct CpuDeviceOptions {
 };
 absl::StatusOr<std::unique_ptr<Device>> createCpuDevice(const CpuDeviceOptions &options = {});
 
-/// In which order a simulated GPU runs blocks, the warps of a block and the lanes of a warp, as far as
-/// they do not wait for each other. Permuted: anew for each block, by the seed.
+/// In which order a simulated GPU runs blocks, the warps of a block and the lanes of a warp, as far
+/// as they do not wait for each other. Permuted: anew for each block, by the seed.
 enum class LaneOrder : uint8_t { kForward, kReverse, kPermuted };
 
 struct SimDeviceOptions {
