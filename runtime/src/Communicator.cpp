@@ -161,6 +161,8 @@ absl::StatusOr<uint64_t> Communicator::allGather(const Group &group, const char 
                                                  uint64_t outer, uint64_t innerBytes) {
   size_t ranks = group.ranks.size();
   uint64_t part = outer * innerBytes;
+  if (part == 0)
+    return 0; // on all ranks alike
   auto place = [&](size_t r, const char *source) {
     for (uint64_t o = 0; o < outer; ++o)
       std::copy_n(source + o * innerBytes, innerBytes, to + (o * ranks + r) * innerBytes);
