@@ -1,5 +1,6 @@
-/* The C ABI of a plugin that carries messages between ranks (adapt/Communicator.h, Transport): a shared object
- * libadapt-NAME.so that exports adapt_open_transport. It needs nothing of the runtime. */
+/* The C ABI of a plugin that carries messages between ranks (adapt/Communicator.h, Transport): a
+ * shared object libadapt-NAME.so that exports adapt_open_transport. It needs nothing of the
+ * runtime. */
 #ifndef ADAPT_TRANSPORT_PLUGIN_H
 #define ADAPT_TRANSPORT_PLUGIN_H
 
@@ -39,7 +40,7 @@ typedef struct AdaptTransport {
   uint32_t abi; /* ADAPT_TRANSPORT_ABI */
   int32_t rank, size;
   int32_t local_rank, local_size; /* among the ranks of this machine */
-  int32_t is_bound;               /* whether the launcher has bound this process to CPUs of its own */
+  int32_t is_bound; /* whether the launcher has bound this process to CPUs of its own */
   void *self;
 
   /* Sends and receives all of these. Returns an AdaptTransportCode. Messages of one peer and tag
