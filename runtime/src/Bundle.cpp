@@ -124,7 +124,8 @@ absl::StatusOr<std::string> Bundle::resolve(absl::string_view relative) const {
 absl::Status Bundle::checkFiles(const Options &options) const {
   absl::flat_hash_set<std::string> loaded = {contents.tokenizer};
   for (const Manifest::Rank &rank : contents.ranks)
-    for (const std::string *name : {&rank.program, &rank.weights, &rank.kernels})
+    for (const std::string *name :
+         {&rank.program, &rank.weights, &rank.kernels, &rank.ptx, &rank.sim})
       loaded.insert(*name);
   Problems problems;
   for (const Manifest::File &file : contents.files) {

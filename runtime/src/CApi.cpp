@@ -1,6 +1,7 @@
 #include "adapt/Bundle.h"
 #include "adapt/GraphModel.h"
 #include "adapt/LanguageModel.h"
+#include "adapt/OpenDevice.h"
 #include "adapt/adapt.h"
 
 #include <cstring>
@@ -76,9 +77,11 @@ adapt_status *adapt_model_load(const char *bundle, const adapt_load_options *giv
     Bundle::Options bundleOptions;
     bundleOptions.verifyHashes = options.verify_hashes;
     ADAPT_ASSIGN_OR_RETURN(Bundle opened, Bundle::open(bundle, bundleOptions));
-    CpuDeviceOptions cpu;
-    cpu.threads = options.threads;
-    ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, createCpuDevice(cpu));
+    OpenDeviceOptions where;
+    where.device = options.device ? options.device : "";
+    where.laneOrder = options.lane_order ? options.lane_order : "";
+    where.threads = options.threads;
+    ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, openDevice(opened.manifest(), where));
     auto result = std::make_unique<adapt_model>();
     if (opened.manifest().kind == "graph") {
       GraphModel::Options graph;

@@ -143,6 +143,7 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LanguageModel::create(std::unique
   std::unique_ptr<LanguageModel> model(new LanguageModel());
   model->dev = std::move(device);
   model->weights = std::move(source.weights);
+  model->uploaded = source.uploadedBytes;
   model->vocab = source.vocabSize;
   ADAPT_ASSIGN_OR_RETURN(const schema::EntryPoint *entry, program.findEntry("main"));
   ADAPT_RETURN_IF_ERROR(model->bindPorts(program, *entry));

@@ -3,6 +3,9 @@
 #include "adapt/GraphModel.h"
 #include "adapt/LanguageModel.h"
 
+#include "WeightUpload.h"
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "weights/WeightLoader.h"
 
 #include <limits>
@@ -17,6 +20,32 @@ absl::Status prefix(absl::string_view path, const absl::Status &status) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
+/// The kernels of a rank that run on the device, relative to the bundle.
+absl::StatusOr<std::string> chooseKernels(const Manifest &manifest, const Manifest::Rank &rank,
+                                          const Device &device) {
+  absl::string_view name = device.name();
+  bool isSim = absl::ConsumePrefix(&name, "sim-");
+  if (manifest.targetName != name)
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the bundle was compiled for target '", manifest.targetName, "', the device is '",
+        device.name(), "': compile with --target=", name, isSim ? " --sim" : ""));
+  if (isSim) {
+    if (rank.sim.empty())
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the bundle has no kernels for the simulated GPU: compile it with --target=", name, ":",
+          manifest.targetArch, " --sim"));
+    return rank.sim;
+  }
+  if (manifest.targetArch.empty())
+    return rank.kernels;
+  absl::Status fits = device.checkArch(manifest.targetArch, absl::EndsWith(rank.kernels, ".ptx"));
+  if (fits.ok())
+    return rank.kernels;
+  if (!rank.ptx.empty() && device.checkArch(manifest.targetArch, /*portable=*/true).ok())
+    return rank.ptx;
+  return fits;
+}
+
 struct Parts {
   Program program;
   LanguageModel::Source source;
@@ -24,15 +53,12 @@ struct Parts {
 
 absl::StatusOr<Parts> loadParts(const Bundle &bundle, const std::unique_ptr<Device> &device) {
   const Manifest &manifest = bundle.manifest();
-  if (manifest.targetName != device->name())
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the bundle was compiled for target '", manifest.targetName, "', the device is '",
-        device->name(), "': compile with --target=", device->name()));
   if (manifest.ranks.size() != 1)
     return absl::UnimplementedError(
         absl::StrCat("the bundle is made of ", manifest.ranks.size(),
                      " ranks; this runtime runs bundles of one rank: compile with --tp=1 --pp=1"));
   const Manifest::Rank &rank = manifest.ranks[0];
+  ADAPT_ASSIGN_OR_RETURN(std::string kernels, chooseKernels(manifest, rank, *device));
 
   ADAPT_ASSIGN_OR_RETURN(std::string programPath, bundle.resolve(rank.program));
   ADAPT_ASSIGN_OR_RETURN(std::string bytes, readFile(programPath, kMaxMessage));
@@ -45,6 +71,7 @@ absl::StatusOr<Parts> loadParts(const Bundle &bundle, const std::unique_ptr<Devi
   weights::LoadOptions loadOptions;
   loadOptions.threads = static_cast<unsigned>(std::max(1, device->threads()));
   loadOptions.bundleDirectory = bundle.root();
+  loadOptions.copyToArena = device->hostAccessible(); // else they are read once, to be copied there
   absl::StatusOr<std::unique_ptr<weights::LoadedWeights>> loaded = weights::LoadedWeights::load(
       table, absl::StrCat(bundle.root(), "/", rank.directory), loadOptions);
   if (!loaded.ok())
@@ -52,7 +79,7 @@ absl::StatusOr<Parts> loadParts(const Bundle &bundle, const std::unique_ptr<Devi
   std::shared_ptr<weights::LoadedWeights> held = *std::move(loaded);
 
   LanguageModel::Source source;
-  ADAPT_ASSIGN_OR_RETURN(source.kernels, bundle.resolve(rank.kernels));
+  ADAPT_ASSIGN_OR_RETURN(source.kernels, bundle.resolve(kernels));
   source.weights = held;
   source.param = [held](absl::string_view name) -> absl::StatusOr<Region> {
     std::optional<absl::Span<const std::byte>> found = held->find({name.data(), name.size()});
@@ -61,6 +88,20 @@ absl::StatusOr<Parts> loadParts(const Bundle &bundle, const std::unique_ptr<Devi
     // Programs take addresses of all buffers alike; kernels only read their weights.
     return Region{reinterpret_cast<char *>(const_cast<std::byte *>(found->data())), found->size()};
   };
+  if (!device->hostAccessible()) {
+    ADAPT_ASSIGN_OR_RETURN(const schema::EntryPoint *entry, program->findEntry("main"));
+    ADAPT_ASSIGN_OR_RETURN(std::vector<std::string> names, program->params(*entry));
+    ADAPT_ASSIGN_OR_RETURN(UploadedWeights uploaded, uploadWeights(*device, names, source.param));
+    auto there = std::make_shared<UploadedWeights>(std::move(uploaded));
+    source.uploadedBytes = there->memory.bytes;
+    source.weights = there;
+    source.param = [there](absl::string_view name) -> absl::StatusOr<Region> {
+      auto found = there->params.find(name);
+      if (found == there->params.end())
+        return absl::InternalError(absl::StrCat("parameter '", name, "' was not uploaded"));
+      return found->second;
+    };
+  }
   source.maxSeqLen = manifest.maxSeqLen;
   source.vocabSize = manifest.vocabSize;
   return Parts{*std::move(program), std::move(source)};

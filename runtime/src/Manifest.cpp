@@ -145,6 +145,9 @@ void readRanks(Reader &read, const json &root, Manifest &manifest, Problems &pro
     read.path(rank, where, "program", out.program);
     read.path(rank, where, "weights", out.weights);
     read.path(rank, where, "kernels", out.kernels);
+    for (auto [key, path] : {std::pair("ptx", &out.ptx), std::pair("sim", &out.sim)})
+      if (rank.contains(key))
+        read.path(rank, where, key, *path);
   }
 }
 
@@ -210,8 +213,10 @@ void readFiles(Reader &read, const json &root, Manifest &manifest, Problems &pro
       problems.add("'", path, "' is not in files");
   };
   for (const Manifest::Rank &rank : manifest.ranks)
-    for (const std::string *file : {&rank.program, &rank.weights, &rank.kernels})
-      requireListed(*file);
+    for (const std::string *file :
+         {&rank.program, &rank.weights, &rank.kernels, &rank.ptx, &rank.sim})
+      if (!file->empty())
+        requireListed(*file);
   if (!manifest.tokenizer.empty())
     requireListed(manifest.tokenizer);
 }
@@ -264,8 +269,12 @@ absl::StatusOr<Manifest> Manifest::parse(absl::string_view text) {
   }
   if (const json *target = read.object(root, "", "target")) {
     read.string(*target, "target.", "name", manifest.targetName);
-    read.string(*target, "target.", "cpu", manifest.targetCpu);
-    read.strings(*target, "target.", "features", manifest.targetFeatures);
+    if (manifest.targetName == "cuda" || manifest.targetName == "hip") {
+      read.string(*target, "target.", "arch", manifest.targetArch);
+    } else {
+      read.string(*target, "target.", "cpu", manifest.targetCpu);
+      read.strings(*target, "target.", "features", manifest.targetFeatures);
+    }
   }
   if (const json *parallel = read.object(root, "", "parallel"))
     for (auto [key, out] : {std::pair("tp", &manifest.tp), std::pair("pp", &manifest.pp),

@@ -83,6 +83,7 @@ public:
   }
 
   /// Seconds for all weights to be read once, each thread reading one contiguous share.
+  /// Only where the host can read them.
   double plainRead() {
     int threads = model.device().threads();
     Clock::time_point begin = Clock::now();
@@ -171,7 +172,7 @@ absl::Status adapt::rt::runBench(const Bundle &bundle, const RunOptions &options
   for (int64_t n = 0; n <= options.benchRepetitions; ++n) {
     ADAPT_ASSIGN_OR_RETURN(double prefillSeconds, bench.prefill());
     ADAPT_ASSIGN_OR_RETURN(double decodeSeconds, bench.decode());
-    double readSeconds = bench.plainRead();
+    double readSeconds = model->device().hostAccessible() ? bench.plainRead() : 0;
     if (n == 0)
       continue;
     prefill.push_back(prefillSeconds);
@@ -180,10 +181,11 @@ absl::Status adapt::rt::runBench(const Bundle &bundle, const RunOptions &options
   }
   double prefillRate = options.benchPrompt / median(prefill);
   double decodeRate = options.benchDecode / median(decode);
-  double decodeBytes = decodeRate * bench.weightBytes,
-         readBytes = bench.weightBytes / median(reads);
+  double decodeBytes = decodeRate * bench.weightBytes, readSeconds = median(reads),
+         readBytes = readSeconds ? bench.weightBytes / readSeconds : 0;
   if (options.json) {
     nlohmann::json json = {{"model", bundle.manifest().name},
+                           {"device", model->device().description()},
                            {"threads", model->device().threads()},
                            {"repetitions", options.benchRepetitions},
                            {"launches_per_step", model->numLaunches()},
@@ -199,18 +201,21 @@ absl::Status adapt::rt::runBench(const Bundle &bundle, const RunOptions &options
                              {"bytes_per_second", decodeBytes},
                              {"seconds", decode}}},
                            {"plain_read", {{"bytes_per_second", readBytes}, {"seconds", reads}}}};
+    if (!readSeconds)
+      json.erase("plain_read");
     std::printf("%s\n", json.dump(2).c_str());
     return absl::OkStatus();
   }
-  std::printf("%s, %d threads, medians of %lld\n", bundle.manifest().name.c_str(),
-              model->device().threads(), static_cast<long long>(options.benchRepetitions));
+  std::printf("%s, %s, medians of %lld\n", bundle.manifest().name.c_str(),
+              describeDevice(*model).c_str(), static_cast<long long>(options.benchRepetitions));
   std::printf("prefill %5lld tokens              %9.1f tokens/s\n",
               static_cast<long long>(options.benchPrompt), prefillRate);
   std::printf("decode  %5lld tokens after %5lld  %9.1f tokens/s  %6.2f GB/s of weights\n",
               static_cast<long long>(options.benchDecode),
               static_cast<long long>(options.benchContext), decodeRate, decodeBytes / 1e9);
-  std::printf(
-      "plain read of the same %.1f MB                        %6.2f GB/s (decode: %.0f %%)\n",
-      bench.weightBytes / 1e6, readBytes / 1e9, 100 * decodeBytes / readBytes);
+  if (readSeconds)
+    std::printf(
+        "plain read of the same %.1f MB                        %6.2f GB/s (decode: %.0f %%)\n",
+        bench.weightBytes / 1e6, readBytes / 1e9, 100 * decodeBytes / readBytes);
   return absl::OkStatus();
 }

@@ -12,7 +12,8 @@ namespace adapt::rt {
 
 struct RunOptions {
   std::string bundle;
-  int threads = 0; // 0: one a core
+  int threads = 0;               // 0: one a core
+  std::string device, laneOrder; // as in OpenDeviceOptions
   bool json = false;
   bool verifyHashes = false;
   bool poison = false;
@@ -39,6 +40,12 @@ struct RunOptions {
 /// The bundle's model, with a cache for so many tokens.
 absl::StatusOr<std::unique_ptr<LanguageModel>>
 openModel(const Bundle &bundle, const RunOptions &options, int64_t cacheTokens);
+
+/// ", 270.1 MB of weights copied to the device"; empty where nothing was.
+std::string describeUpload(LanguageModel &model);
+
+/// "2 threads"; "sim-cuda, 2 threads".
+std::string describeDevice(LanguageModel &model);
 
 /// --prompt: streams text to stdout, figures to stderr.
 absl::Status runPrompt(const Bundle &bundle, const RunOptions &options);

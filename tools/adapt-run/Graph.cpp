@@ -82,6 +82,8 @@ absl::Status adapt::rt::runGraph(const RunOptions &options) {
   load.threads = options.threads;
   load.verify_hashes = options.verifyHashes;
   load.poison = options.poison;
+  load.device = options.device.c_str();
+  load.lane_order = options.laneOrder.c_str();
   adapt_model *model = nullptr;
   ADAPT_RETURN_IF_ERROR(check(adapt_model_load(options.bundle.c_str(), &load, &model)));
   absl::Cleanup freeModel = [&] { adapt_model_free(model); };

@@ -1,5 +1,7 @@
 #include "Commands.h"
+#include "adapt/OpenDevice.h"
 
+#include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "text/TextStream.h"
 #include "text/Tokenizer.h"
@@ -11,14 +13,30 @@ using namespace adapt::rt;
 
 absl::StatusOr<std::unique_ptr<LanguageModel>>
 adapt::rt::openModel(const Bundle &bundle, const RunOptions &options, int64_t cacheTokens) {
-  CpuDeviceOptions cpu;
-  cpu.threads = options.threads;
-  cpu.pinCaller = true;
-  ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, createCpuDevice(cpu));
+  OpenDeviceOptions where;
+  where.device = options.device;
+  where.laneOrder = options.laneOrder;
+  where.threads = options.threads;
+  where.pinCaller = true;
+  ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, openDevice(bundle.manifest(), where));
   LanguageModel::Options model;
   model.cacheTokens = cacheTokens;
   model.poison = options.poison;
   return LanguageModel::load(bundle, std::move(device), model);
+}
+
+std::string adapt::rt::describeUpload(LanguageModel &model) {
+  if (!model.uploadedBytes())
+    return "";
+  return absl::StrFormat(", %.1f MB of weights copied to the device", model.uploadedBytes() / 1e6);
+}
+
+std::string adapt::rt::describeDevice(LanguageModel &model) {
+  Device &device = model.device();
+  std::string threads = device.threads() ? absl::StrCat(device.threads(), " threads") : "";
+  if (device.name() == "cpu")
+    return threads;
+  return absl::StrCat(device.description(), threads.empty() ? "" : ", ", threads);
 }
 
 absl::Status adapt::rt::runPrompt(const Bundle &bundle, const RunOptions &options) {
@@ -87,9 +105,10 @@ absl::Status adapt::rt::runPrompt(const Bundle &bundle, const RunOptions &option
   std::printf("\n");
   std::fflush(stdout);
   std::fprintf(stderr,
-               "loaded in %.2f s; prompt of %lld tokens at %.1f tokens/s; %zu tokens at %.1f "
-               "tokens/s; %d threads; finished: %s\n",
-               loadSeconds, static_cast<long long>(promptTokens), prefillRate, result.tokens.size(),
-               decodeRate, model->device().threads(), toString(result.reason));
+               "loaded in %.2f s%s; prompt of %lld tokens at %.1f tokens/s; %zu tokens at %.1f "
+               "tokens/s; %s; finished: %s\n",
+               loadSeconds, describeUpload(*model).c_str(), static_cast<long long>(promptTokens),
+               prefillRate, result.tokens.size(), decodeRate, describeDevice(*model).c_str(),
+               toString(result.reason));
   return absl::OkStatus();
 }

@@ -40,8 +40,8 @@ int main(int argc, char **argv) {
   bool bench = false;
   int64_t maxTokens = 0;
   CLI::App app("Runs a model that adaptc compiled.", "adapt-run");
-  app.set_version_flag("--version",
-                       absl::StrCat("adapt-run ", version(), " (", commit(), "), devices: cpu"));
+  app.set_version_flag(
+      "--version", absl::StrCat("adapt-run ", version(), " (", commit(), "), devices: cpu, sim"));
   app.add_option("bundle", options.bundle, "Folder that adaptc wrote")->required();
 
   auto *prompt = app.add_option("--prompt", options.prompt, "Continue this text on stdout");
@@ -109,6 +109,13 @@ int main(int argc, char **argv) {
       ->check(kPositive)
       ->needs(benchFlag);
 
+  app.add_option("--device", options.device,
+                 "Where to run: cpu, cuda, hip, or sim, the simulated GPU (default: the bundle's "
+                 "target)")
+      ->check(CLI::IsMember({"cpu", "cuda", "hip", "sim"}));
+  app.add_option("--lane-order", options.laneOrder,
+                 "Of --device=sim: forward, reverse, permuted or permuted:SEED")
+      ->type_name("ORDER");
   app.add_option("--threads", options.threads, "Default: one a core")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

@@ -24,6 +24,8 @@ struct Manifest {
     /// All relative to the bundle; ranks of a stage share a program, and any ranks may share
     /// kernels.
     std::string program, weights, kernels;
+    std::string ptx; ///< beside a cubin, for devices that it does not fit; may be empty
+    std::string sim; ///< kernels for the simulated GPU; empty without --sim
   };
   struct File {
     std::string path;
@@ -33,8 +35,10 @@ struct Manifest {
 
   std::string name;
   std::string producerVersion, producerCommit, producerLlvm;
-  std::string targetName, targetCpu;
-  std::vector<std::string> targetFeatures;
+  std::string targetName;                  ///< cpu, cuda or hip
+  std::string targetCpu;                   ///< of cpu
+  std::vector<std::string> targetFeatures; ///< of cpu
+  std::string targetArch;                  ///< of cuda and hip: "sm_90", "gfx942"
   int64_t tp = 1, pp = 1, dp = 1, ep = 1;
   std::string kind; ///< "language_model" or "graph"
   std::string family, dtype;

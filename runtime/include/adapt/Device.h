@@ -1,5 +1,5 @@
 // What a device does for the runtime. Kept small: load kernels, own memory, run a flat list of
-// launches. The CPU is the only device so far; others (cuda, hip, sim, plugin) take the same calls.
+// launches.
 #pragma once
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
@@ -58,6 +58,16 @@ public:
   /// Whether addresses of this device can be read and written by the host.
   virtual bool hostAccessible() const = 0;
 
+  /// What it is, in words: "NVIDIA H200 (sm_90)".
+  virtual std::string description() const { return std::string(name()); }
+
+  /// Whether code for an architecture of its target ("sm_90", "gfx942") runs on it; `portable`:
+  /// PTX, which newer devices take too. FailedPrecondition says what to compile for instead.
+  virtual absl::Status checkArch(absl::string_view arch, bool portable) const {
+    (void)arch, (void)portable;
+    return absl::OkStatus();
+  }
+
   /// Loads a kernel library and resolves `symbols`; every launch may use `scratchBytes` per work
   /// item in flight. Errors name all symbols that are missing.
   virtual absl::Status loadKernels(const std::string &path, absl::Span<const std::string> symbols,
@@ -71,6 +81,9 @@ public:
 
   /// Runs the list to its end. One run at a time. An error names the kernel that failed.
   virtual absl::Status run(const LaunchList &list) = 0;
+
+  /// How long the device was busy with the last run(), by its own clock; 0 where it has none.
+  virtual double runSeconds() const { return 0; }
 
   /// Threads of the host that this device computes with; 0 where it has none.
   virtual int threads() const { return 0; }

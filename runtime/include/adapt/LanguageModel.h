@@ -30,6 +30,7 @@ public:
     /// A parameter by its full name; must stay valid as long as `weights` is held.
     std::function<absl::StatusOr<Region>(absl::string_view)> param;
     std::shared_ptr<void> weights;
+    uint64_t uploadedBytes = 0; ///< of weights, to memory of the device
     int64_t maxSeqLen = 0;
     int64_t vocabSize = 0; ///< 0: as the program says
   };
@@ -77,6 +78,8 @@ public:
   /// The weights that one run of the program reads, in its order.
   absl::Span<const Region> params() const { return plan.params(); }
   size_t numLaunches() const { return plan.numLaunches(); }
+  /// Weights that were copied to memory of the device, since it cannot read the host's.
+  uint64_t uploadedBytes() const { return uploaded; }
 
 private:
   struct Sequence {
@@ -106,6 +109,7 @@ private:
 
   std::unique_ptr<Device> dev;
   std::shared_ptr<void> weights;
+  uint64_t uploaded = 0;
   Memory arena;
   std::vector<Memory> arguments;
   std::unique_ptr<KvCache> kv;

@@ -39,6 +39,8 @@ typedef struct adapt_load_options {
   int verify_hashes;    /* of all files, the weights too */
   int poison;           /* memory that kernels may not read is filled with NaN, to find faults */
   int64_t cache_tokens; /* of a language model, all sequences together; 0: what the bundle allows */
+  const char *device;   /* cpu, cuda, hip or sim; NULL: the bundle's target */
+  const char *lane_order; /* of sim: forward, reverse, permuted or permuted:SEED; NULL: forward */
 } adapt_load_options;
 
 /* `options` may be NULL. */

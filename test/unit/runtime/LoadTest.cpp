@@ -85,13 +85,13 @@ TEST(Load, GeneratesGreedilyToTheContextsEnd) {
 
 TEST(Load, WhatDoesNotFitTheDevice) {
   ToyBundle toy("fit");
-  toy.manifest["target"]["name"] = "cuda";
+  toy.manifest["target"] = {{"name", "cuda"}, {"arch", "sm_90"}};
   toy.writeManifest();
   EXPECT_NE(load(toy).status().message().find(
                 "compiled for target 'cuda', the device is 'cpu': compile with --target=cpu"),
             absl::string_view::npos)
       << load(toy).status();
-  toy.manifest["target"]["name"] = "cpu";
+  toy.manifest["target"] = {{"name", "cpu"}, {"cpu", "x86-64"}, {"features", {"avx2"}}};
   toy.manifest["parallel"]["tp"] = 2;
   toy.manifest["ranks"].push_back(toy.manifest["ranks"][0]);
   toy.manifest["ranks"][1]["directory"] = "rank1";
@@ -184,6 +184,30 @@ TEST_F(AdaptRun, LogitsOfRaggedBatchesInChunks) {
   }
 }
 
+TEST(AdaptRunSim, LogitsInEveryOrderOfLanes) {
+  for (const char *target : {"cuda", "hip"}) {
+    ToyBundle toy(absl::StrCat("cli_", target), target);
+    std::string ids = toy.root / "ids.npy", logits = toy.root / "logits.npy";
+    saveIds(ids, {1, 4}, {3, 1, 4, 1});
+    std::vector<float> wanted;
+    for (const std::vector<float> &row : ToyBundle::reference({3, 1, 4, 1}))
+      wanted.insert(wanted.end(), row.begin(), row.end());
+    for (const char *more : {"", "--lane-order=reverse", "--lane-order=permuted:5 --threads=3",
+                             "--chunk=1 --poison"}) {
+      auto [code, text] = adaptRun(toy.root.string() + " --device=sim --tokens " + ids +
+                                   " --logits " + logits + " " + more);
+      ASSERT_EQ(code, 0) << text;
+      EXPECT_EQ(loadFloats(logits), wanted) << target << " " << more;
+    }
+    auto [code, text] =
+        adaptRun(toy.root.string() + " --device=sim --bench --bench-prompt=4 "
+                                     "--bench-context=4 --bench-decode=2 --bench-repetitions=1");
+    EXPECT_EQ(code, 0) << text;
+    EXPECT_NE(text.find(absl::StrCat("Toy, sim-", target, ", ")), std::string::npos) << text;
+    EXPECT_EQ(text.find("plain read"), std::string::npos) << text;
+  }
+}
+
 TEST_F(AdaptRun, GeneratesTokens) {
   saveIds(ids, {2, 3}, {3, 1, 4, 2, 5, 0});
   auto [code, text] = adaptRun(toy.root.string() + " --lengths 3,2 --tokens " + ids +
@@ -221,6 +245,9 @@ TEST_F(AdaptRun, ExitCodes) {
       {read + " --generate 3", 2, "--generate requires --output-tokens"},
       {read + " --logits x.npy --chunk 0", 2, "--chunk"},
       {read + " --logits x.npy --threads -1", 2, "--threads"},
+      {read + " --logits x.npy --device=tpu", 2, "--device"},
+      {read + " --logits x.npy --device=sim", 1, "which is not simulated"},
+      {read + " --logits x.npy --lane-order=reverse", 1, "device 'cpu' has no lane order"},
       {bundle + "x --prompt a", 1, "No such file"},
       {bundle + " --prompt a", 1, "has no tokenizer"},
       {bundle + " --tokens absent.npy --logits x.npy", 1, "absent.npy"},

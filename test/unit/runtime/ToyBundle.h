@@ -15,14 +15,29 @@ namespace adapt::rt::test {
 
 class ToyBundle {
 public:
-  explicit ToyBundle(const std::string &name)
+  /// For target cpu; or for cuda or hip, with kernels for the simulated GPU, and the same in place
+  /// of the real one's, since fake drivers run those.
+  explicit ToyBundle(const std::string &name, const std::string &target = "cpu")
       : root(std::filesystem::path(testing::TempDir()) /
              ("adapt_" + name + "_" + std::to_string(getpid()))) {
     std::filesystem::remove_all(root);
     std::filesystem::create_directories(root / "rank0");
     writeWeights();
-    std::filesystem::copy(ADAPT_TEST_KERNELS, root / "rank0/kernels.so");
-    write("rank0/program.pb", toyModel(16, 4, 16).SerializeAsString());
+    schema::Program program = toyModel(16, 4, 16);
+    std::string simKernels =
+        target == "hip" ? ADAPT_TEST_TOY_KERNELS_64 : ADAPT_TEST_TOY_KERNELS_32;
+    if (target == "cpu") {
+      std::filesystem::copy(ADAPT_TEST_KERNELS, root / "rank0/kernels.so");
+    } else {
+      std::filesystem::copy(simKernels, root / "rank0/kernels.gpu");
+      std::filesystem::copy(simKernels, root / "rank0/kernels.sim.so");
+      for (schema::Kernel &kernel : *program.mutable_kernels())
+        for (schema::Kernel::Variant &variant : *kernel.mutable_variants()) {
+          variant.set_threads(64);
+          variant.clear_scratch_bytes();
+        }
+    }
+    write("rank0/program.pb", program.SerializeAsString());
     write("rank0/weights.pb", table.SerializeAsString());
     manifest = nlohmann::json::parse(R"json({
       "format": "adaptc-bundle", "format_version": 1,
@@ -36,6 +51,11 @@ public:
       "ranks": [{"directory": "rank0", "pp_rank": 0, "tp_rank": 0, "layers": [0, 1],
                  "program": "rank0/program.pb", "weights": "rank0/weights.pb",
                  "kernels": "rank0/kernels.so"}]})json");
+    if (target != "cpu") {
+      manifest["target"] = {{"name", target}, {"arch", target == "hip" ? "gfx942" : "sm_90"}};
+      manifest["ranks"][0]["kernels"] = "rank0/kernels.gpu";
+      manifest["ranks"][0]["sim"] = "rank0/kernels.sim.so";
+    }
     writeManifest();
   }
   ~ToyBundle() { std::filesystem::remove_all(root); }
