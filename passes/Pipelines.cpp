@@ -6,6 +6,7 @@
 #include "passes/Import/Passes.h"
 #include "passes/Map/Passes.h"
 #include "passes/Plan/Passes.h"
+#include "passes/Shard/Passes.h"
 #include "passes/Simplify/Passes.h"
 
 using namespace mlir;
@@ -18,6 +19,17 @@ void adapt::buildSimplifyPipeline(OpPassManager &manager) {
   manager.addPass(createCSEPass());
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createVerifySimplify());
+}
+
+void adapt::buildShardPipeline(OpPassManager &manager, bool allowPadding) {
+  manager.addPass(createSplitStages());
+  PadShardsOptions options;
+  options.noPadding = !allowPadding;
+  manager.addPass(createPadShards(options));
+  manager.addPass(createPlaceShards());
+  manager.addPass(createReshardValues());
+  manager.addPass(createLocalizeShards());
+  manager.addPass(createVerifyShard());
 }
 
 void adapt::buildMapPipeline(OpPassManager &manager) {
@@ -48,11 +60,14 @@ void adapt::buildPlanPipeline(OpPassManager &manager, KernelGenerator *generator
 void adapt::registerPasses() {
   registerImportPasses();
   registerSimplifyPasses();
+  registerShardPasses();
   registerMapPasses();
   registerFusePasses();
   registerPlanPasses();
   PassPipelineRegistration<>("adapt-import", "the end of the phase import", buildImportPipeline);
   PassPipelineRegistration<>("adapt-simplify", "the phase simplify", buildSimplifyPipeline);
+  PassPipelineRegistration<>("adapt-shard", "the phase shard",
+                             [](OpPassManager &manager) { buildShardPipeline(manager); });
   PassPipelineRegistration<>("adapt-map", "the phase map", buildMapPipeline);
   PassPipelineRegistration<>("adapt-fuse", "the phase fuse", buildFusePipeline);
   PassPipelineRegistration<>("adapt-plan", "the phase plan",

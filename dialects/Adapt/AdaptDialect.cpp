@@ -90,8 +90,38 @@ std::string adapt::shapeToString(RankedTensorType type) {
   return text;
 }
 
+namespace {
+// {pp = 2, tp = 4}: every axis has at least one rank, and there are not absurdly many.
+LogicalResult verifyMesh(Operation *op, Attribute attribute) {
+  constexpr int64_t kMostRanks = 1 << 20;
+  auto mesh = dyn_cast<DictionaryAttr>(attribute);
+  if (!mesh)
+    return op->emitOpError() << AdaptDialect::kMesh << " must be a dictionary like {tp = 2}";
+  int64_t ranks = 1;
+  for (NamedAttribute axis : mesh) {
+    auto size = dyn_cast<IntegerAttr>(axis.getValue());
+    if (axis.getName() != "tp" && axis.getName() != "pp")
+      return op->emitOpError() << AdaptDialect::kMesh << " has no axis " << axis.getName()
+                               << "; there are pp and tp";
+    if (!size || size.getInt() < 1 || size.getInt() > kMostRanks / ranks)
+      return op->emitOpError() << AdaptDialect::kMesh << " must have 1 to " << kMostRanks
+                               << " ranks in all; " << axis.getName() << " is " << axis.getValue();
+    ranks *= size.getInt();
+  }
+  return success();
+}
+} // namespace
+
+int64_t adapt::getMeshSize(Operation *module, StringRef axis) {
+  auto mesh = module->getAttrOfType<DictionaryAttr>(AdaptDialect::kMesh);
+  auto size = mesh ? mesh.getAs<IntegerAttr>(axis) : IntegerAttr();
+  return size ? size.getInt() : 1;
+}
+
 LogicalResult AdaptDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
+  if (name == kMesh)
+    return verifyMesh(op, attribute.getValue());
   if (name != kSymbols && name != kIndices)
     return success();
   auto array = dyn_cast<ArrayAttr>(attribute.getValue());

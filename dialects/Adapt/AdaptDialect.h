@@ -41,6 +41,9 @@ namespace adapt {
 /// The `adapt.symbols` (or another list of names) of an operation; empty if absent.
 llvm::SmallVector<llvm::StringRef> getNames(mlir::Operation *op, llvm::StringRef attribute);
 
+/// The ranks along an axis ("tp", "pp") of a module's `adapt.mesh`; 1 if it does not say.
+int64_t getMeshSize(mlir::Operation *module, llvm::StringRef axis);
+
 /// "same length" errors and the like for an operation's message: `T x 64`.
 std::string shapeToString(mlir::RankedTensorType type);
 

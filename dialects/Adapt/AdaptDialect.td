@@ -40,6 +40,17 @@ def Adapt_Dialect : Dialect {
 
     static constexpr ::llvm::StringLiteral kSymbols = "adapt.symbols";
     static constexpr ::llvm::StringLiteral kIndices = "adapt.indices";
+    /// Of a module: the mesh of ranks, {pp = 2, tp = 4}.
+    static constexpr ::llvm::StringLiteral kMesh = "adapt.mesh";
+    /// Of an operation in the phase shard: per result a dictionary of mesh axis to #adapt.placement
+    /// (absent: replicated). Of a function's argument: one dictionary.
+    static constexpr ::llvm::StringLiteral kPlacement = "adapt.placement";
+    /// Of an adapt.param: how it is split over tensor-parallel ranks, #adapt.shard.
+    static constexpr ::llvm::StringLiteral kShard = "adapt.shard";
+    /// The symbolic size that is a rank's coordinate on a mesh axis: "tp_rank".
+    static std::string getCoordinate(::llvm::StringRef meshAxis) {
+      return (meshAxis + "_rank").str();
+    }
 
   private:
     struct SymbolTable;
@@ -81,6 +92,36 @@ def Adapt_PackedAttr : Adapt_Attr<"Packed", "packed",
   }];
   let parameters = (ins "int64_t":$n, "int64_t":$k);
   let assemblyFormat = "`<` $n `,` $k `>`";
+}
+
+def Adapt_PlacementKindAttr : I32EnumAttr<"PlacementKind", "what ranks have of a value", [
+    I32EnumAttrCase<"Split", 0, "split">, I32EnumAttrCase<"Sum", 1, "sum">,
+    I32EnumAttrCase<"Max", 2, "max">, I32EnumAttrCase<"Min", 3, "min">]> {
+  let cppNamespace = "::adapt";
+  let genSpecializedAttr = 0;
+}
+def Adapt_PlacementKind : EnumAttr<Adapt_Dialect, Adapt_PlacementKindAttr, "placement_kind">;
+
+def Adapt_PlacementAttr : Adapt_Attr<"Placement", "placement"> {
+  let summary = "what the ranks along one mesh axis have of a value";
+  let description = [{
+    `#adapt.placement<split, 1>`: equal parts along axis 1, in the order of the ranks.
+    `#adapt.placement<sum>`: the value is the sum of what the ranks have; likewise max and min.
+  }];
+  let parameters = (ins EnumParameter<Adapt_PlacementKindAttr>:$kind,
+                        DefaultValuedParameter<"int64_t", "0">:$axis);
+  let assemblyFormat = "`<` $kind (`,` $axis^)? `>`";
+}
+
+def Adapt_ShardAttr : Adapt_Attr<"Shard", "shard"> {
+  let summary = "how a weight is split over tensor-parallel ranks";
+  let description = [{
+    `#adapt.shard<axis = 0>`: by elements of the axis. `heads = 3`: the axis is 3 key/value heads of
+    equal size, which stay whole; with `queries = 3` it is 3 query heads for each of these.
+  }];
+  let parameters = (ins "int64_t":$axis, DefaultValuedParameter<"int64_t", "0">:$heads,
+                        DefaultValuedParameter<"int64_t", "0">:$queries);
+  let assemblyFormat = "`<` struct(params) `>`";
 }
 
 def Adapt_ReduceKindAttr : I32EnumAttr<"ReduceKind", "how a reduction combines", [

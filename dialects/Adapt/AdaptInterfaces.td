@@ -59,8 +59,29 @@ def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
 def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let cppNamespace = "::adapt";
   let description = [{How an operation's dimensions may be split over ranks, as einsum-like factors.}];
-  let methods = [InterfaceMethod<[{The rule; see dialects/Adapt/ShardingRule.h.}],
-    "::adapt::ShardingRule", "getShardingRule", (ins)>];
+  let methods = [
+    InterfaceMethod<[{The rule; see dialects/Adapt/Interfaces.h.}],
+      "::adapt::ShardingRule", "getShardingRule", (ins)>,
+    InterfaceMethod<[{Called once an operation has its local types: it computes the part of `factor`
+        that begins at `offset`, an expression over mesh coordinates. For operations that mean
+        something else on another part.}],
+      "void", "setPart", (ins "int":$factor, "::mlir::AffineExpr":$offset), "",
+      [{ (void)factor, (void)offset; }]>];
+}
+
+def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let cppNamespace = "::adapt";
+  let description = [{What the ranks along one axis of the mesh do together.}];
+  let methods = [
+    InterfaceMethod<[{"tp", "pp".}], "::llvm::StringRef", "getMeshAxisName", (ins)>,
+    InterfaceMethod<[{The bytes that all ranks of one group together send in a ring.}],
+      "::mlir::AffineExpr", "getWireBytes", (ins)>,
+    InterfaceMethod<[{The reference meaning: operands and results of all ranks of the group, in the
+        order of their coordinates. On failure an error was emitted.}],
+      "::llvm::LogicalResult", "evaluateRanks",
+      (ins "::llvm::ArrayRef<::adapt::interp::EvalContext *>":$contexts,
+           "::llvm::ArrayRef<::llvm::SmallVector<::adapt::interp::Value>>":$operands,
+           "::llvm::MutableArrayRef<::llvm::SmallVector<::adapt::interp::Value>>":$results)>];
 }
 
 def CostOpInterface : OpInterface<"CostOpInterface"> {

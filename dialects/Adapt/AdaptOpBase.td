@@ -19,6 +19,7 @@ def Adapt_Linalg : DeclareOpInterfaceMethods<LinalgOpLoweringInterface, ["lowerT
 def Adapt_Sharding : DeclareOpInterfaceMethods<ShardingRuleOpInterface>;
 def Adapt_Cost : DeclareOpInterfaceMethods<CostOpInterface>;
 def Adapt_Recipe : DeclareOpInterfaceMethods<RecipeOpInterface>;
+def Adapt_Collective : DeclareOpInterfaceMethods<CollectiveOpInterface>;
 def Adapt_State : DeclareOpInterfaceMethods<StateOpInterface>;
 
 class Adapt_BaseOp<string mnemonic, list<Trait> traits = []>

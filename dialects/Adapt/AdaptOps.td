@@ -12,5 +12,6 @@ include "dialects/Adapt/Linear.td"
 include "dialects/Adapt/Normalization.td"
 include "dialects/Adapt/RotaryEmbedding.td"
 include "dialects/Adapt/Attention.td"
+include "dialects/Adapt/Collectives.td"
 
 #endif

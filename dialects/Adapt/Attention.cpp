@@ -87,14 +87,18 @@ ShardingRule getHeadRule(Operation *op, PagedType state, int tensors, bool resul
       {getAffineConstantExpr(state.getPlanes()[0].getDimSize(0), op->getContext())});
   for (Value operand : op->getOperands()) {
     auto type = dyn_cast<RankedTensorType>(operand.getType());
-    SmallVector<int> axes(type ? type.getRank() : 0, ShardingRule::kNone);
+    if (!type) {
+      rule.operands.push_back({0});
+      continue;
+    }
+    SmallVector<int> axes(type.getRank(), ShardingRule::kNone);
     if (tensors-- > 0)
       axes[1] = 0;
     rule.operands.push_back(axes);
   }
   if (result)
     rule.results.push_back({ShardingRule::kNone, 0, ShardingRule::kNone});
-  rule.results.push_back({});
+  rule.results.push_back({0});
   return rule;
 }
 } // namespace
@@ -117,7 +121,9 @@ LogicalResult PagedAttentionOp::verify() {
 OpOperand &PagedAttentionOp::getTiedOperand(OpResult) { return getStateMutable(); }
 
 ShardingRule PagedAttentionOp::getShardingRule() {
-  return getHeadRule(*this, getState().getType(), 3, /*result=*/true);
+  ShardingRule rule = getHeadRule(*this, getState().getType(), 3, /*result=*/true);
+  rule.stateLike = getKeyMutable().getOperandNumber();
+  return rule;
 }
 
 // The keys that a token sees depend on data; at least its own step's are read once.
@@ -152,7 +158,9 @@ LogicalResult PagedAppendOp::verify() {
 OpOperand &PagedAppendOp::getTiedOperand(OpResult) { return getStateMutable(); }
 
 ShardingRule PagedAppendOp::getShardingRule() {
-  return getHeadRule(*this, getState().getType(), 2, /*result=*/false);
+  ShardingRule rule = getHeadRule(*this, getState().getType(), 2, /*result=*/false);
+  rule.stateLike = getKeyMutable().getOperandNumber();
+  return rule;
 }
 
 Cost PagedAppendOp::getCost() { return getElementwiseCost(*this, 0); }

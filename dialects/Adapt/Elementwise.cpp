@@ -14,7 +14,11 @@ using namespace adapt;
 // `flops` counts operations per element; transcendental functions as about ten.
 #define ADAPT_ELEMENTWISE(OP, FLOPS)                                                               \
   Cost OP::getCost() { return getElementwiseCost(getOperation(), FLOPS); }                         \
-  ShardingRule OP::getShardingRule() { return getElementwiseRule(getOperation()); }
+  ShardingRule OP::getShardingRule() {                                                             \
+    ShardingRule rule = getElementwiseRule(getOperation());                                        \
+    rule.isLinear = isa<AddOp, SubOp, NegOp>(getOperation());                                      \
+    return rule;                                                                                   \
+  }
 
 ADAPT_ELEMENTWISE(AddOp, 1)
 ADAPT_ELEMENTWISE(SubOp, 1)

@@ -41,8 +41,14 @@ struct ShardingRule {
     int64_t granularity = 1;
   };
   llvm::SmallVector<Factor> factors;
-  llvm::SmallVector<llvm::SmallVector<int>> operands; ///< factor of each dimension; empty for state
+  /// The factor of each dimension; of a state the factor of its planes' leading axis.
+  llvm::SmallVector<llvm::SmallVector<int>> operands;
   llvm::SmallVector<llvm::SmallVector<int>> results;
+  /// f(a1 + a2, b1 + b2) = f(a1, b1) + f(a2, b2): if all operands are pending sums, so is the
+  /// result.
+  bool isLinear = false;
+  /// The operand that a state's planes have the leading size of (keys), or -1.
+  int stateLike = -1;
 };
 
 /// What an operation costs, as expressions over symbolic sizes.

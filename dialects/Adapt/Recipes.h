@@ -17,4 +17,7 @@ mlir::LogicalResult toRecipe(ParamOp param, schema::Recipe &recipe);
 mlir::FailureOr<schema::ElementType> toElementType(mlir::Type type);
 mlir::LogicalResult toTensorType(mlir::RankedTensorType type, schema::TensorType &result);
 
+/// A size as the runtime reads it.
+void exportExpr(mlir::AffineExpr expr, schema::Expr &out);
+
 } // namespace adapt

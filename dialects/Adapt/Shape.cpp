@@ -113,6 +113,7 @@ ShardingRule ReshapeOp::getShardingRule() {
   }
   rule.operands = {inAxes};
   rule.results = {outAxes};
+  rule.isLinear = true;
   return rule;
 }
 
@@ -171,6 +172,7 @@ ShardingRule TransposeOp::getShardingRule() {
     out.push_back(in[axis]);
   rule.operands = {in};
   rule.results = {out};
+  rule.isLinear = true;
   return rule;
 }
 
@@ -217,6 +219,7 @@ ShardingRule BroadcastOp::getShardingRule() {
   for (auto [index, axis] : llvm::enumerate(getDimensions()))
     axes.push_back(in[index] == out[axis] ? rule.results[0][axis] : ShardingRule::kNone);
   rule.operands = {axes};
+  rule.isLinear = true;
   return rule;
 }
 
@@ -280,6 +283,7 @@ ShardingRule SliceOp::getShardingRule() {
   }
   rule.operands = {axes};
   rule.results = {axes};
+  rule.isLinear = true;
   return rule;
 }
 
@@ -345,6 +349,7 @@ ShardingRule ConcatOp::getShardingRule() {
   }
   rule.operands.assign(getInputs().size(), axes);
   rule.results = {axes};
+  rule.isLinear = true;
   return rule;
 }
 
@@ -397,6 +402,7 @@ ShardingRule ReduceOp::getShardingRule() {
       out.push_back(rule.factors.size());
     rule.factors.push_back({size, reduced ? reduction : ShardingRule::Reduction::None});
   }
+  rule.isLinear = getKind() == ReduceKind::Sum;
   rule.operands = {in};
   rule.results = {out};
   return rule;
@@ -421,6 +427,8 @@ LogicalResult GatherOp::verify() {
     return emitOpError("from a packed table goes along axis 0");
   if (failed(verifyElementType(*this, getTable(), getResult())))
     return failure();
+  if (std::optional<DimsAttr> first = getFirstRow(); first && first->getExprs().size() != 1)
+    return emitOpError() << "first_row is one size, not " << first->getExprs().size();
   SmallVector<AffineExpr> dims = getDims(table), expected(dims.begin(), dims.begin() + axis);
   llvm::append_range(expected, getDims(typeOf(getIndices())));
   llvm::append_range(expected, ArrayRef(dims).drop_front(axis + 1));
@@ -438,14 +446,21 @@ ShardingRule GatherOp::getShardingRule() {
   SmallVector<AffineExpr> dims = getDims(typeOf(getTable()));
   for (AffineExpr size : ArrayRef(dims).take_front(getAxis()))
     addFactor(size, table);
-  table.push_back(ShardingRule::kNone);
   for (AffineExpr size : getDims(typeOf(getIndices())))
     addFactor(size, indices);
   for (AffineExpr size : ArrayRef(dims).drop_front(getAxis() + 1))
     addFactor(size, table);
+  // A part of the table gives zeros for rows that it does not hold.
+  table.insert(table.begin() + getAxis(), rule.factors.size());
+  rule.factors.push_back({dims[getAxis()], ShardingRule::Reduction::Sum});
   rule.operands = {table, indices};
   rule.results = {result};
   return rule;
+}
+
+void GatherOp::setPart(int factor, AffineExpr offset) {
+  if (factor == getShardingRule().operands[0][0])
+    setFirstRowAttr(DimsAttr::get(getContext(), offset));
 }
 
 // Of the table only the gathered rows are read.

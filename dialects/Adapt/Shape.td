@@ -101,19 +101,30 @@ def Adapt_PadOp : Adapt_BaseOp<"pad"> {
   let hasVerifier = 1;
 }
 
-def Adapt_GatherOp : Adapt_BaseOp<"gather"> {
+def Adapt_GatherOp : Adapt_BaseOp<"gather",
+    [DeclareOpInterfaceMethods<ShardingRuleOpInterface, ["setPart"]>]> {
   let summary = "rows of a table, by index";
   let description = [{
     result[l…, i…, d…] = table[l…, indices[i…], d…], where l… are the axes before `axis`. Indices must
     lie in [0, rows): the runtime's inputs are checked before a program runs, importers clamp. The
     table may be packed (a tied embedding), along axis 0.
+
+    With `first_row` (one size) the table is a part of a larger one and begins with that row; rows
+    that it does not hold are zeros.
   }];
   let arguments = (ins Adapt_Tensor:$table, Adapt_IndexTensor:$indices,
-                       DefaultValuedAttr<I64Attr, "0">:$axis);
+                       DefaultValuedAttr<I64Attr, "0">:$axis,
+                       OptionalAttr<Adapt_DimsAttr>:$first_row);
   let results = (outs Adapt_Tensor:$result);
   let assemblyFormat = [{
-    $table `[` $indices `]` attr-dict `:` type($table) `,` type($indices) `->` type($result)
+    $table `[` $indices `]` (`first_row` $first_row^)? attr-dict
+    `:` type($table) `,` type($indices) `->` type($result)
   }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$table,
+                                 "::mlir::Value":$indices,
+                                 CArg<"int64_t", "0">:$axis), [{
+    build($_builder, $_state, type, table, indices, axis, /*first_row=*/nullptr);
+  }]>];
   let hasVerifier = 1;
 }
 

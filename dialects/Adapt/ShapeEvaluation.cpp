@@ -196,19 +196,30 @@ LogicalResult GatherOp::evaluate(interp::EvalContext &context, ArrayRef<interp::
     return failure();
   const interp::Tensor &table = operands[0].tensor(), &indices = operands[1].tensor();
   uint64_t along = getAxis();
-  int64_t rows = table.getDim(along), outer = 1, size = 1;
+  int64_t rows = table.getDim(along), outer = 1, size = 1, first = 0;
   for (auto [axis, dim] : llvm::enumerate(table.getShape()))
     if (axis != along)
       (axis < along ? outer : size) *= dim;
-  for (auto [i, row] : llvm::enumerate(indices.ints()))
-    if (row < 0 || row >= rows)
-      return emitOpError("cannot be evaluated: index ")
-             << i << " is " << row << ", but the table has " << rows << " rows";
+  if (std::optional<DimsAttr> firstRow = getFirstRow()) {
+    std::optional<int64_t> value = context.getSize(firstRow->getExprs()[0]);
+    if (!value)
+      return emitOpError("cannot be evaluated: first_row ")
+             << toString(firstRow->getExprs()[0]) << " is not known";
+    first = *value;
+  } else {
+    for (auto [i, row] : llvm::enumerate(indices.ints()))
+      if (row < 0 || row >= rows)
+        return emitOpError("cannot be evaluated: index ")
+               << i << " is " << row << ", but the table has " << rows << " rows";
+  }
   auto copy = [&](auto from, auto to) {
     auto place = to.begin();
     for (int64_t i = 0; i < outer; ++i)
-      for (int64_t row : indices.ints())
-        place = llvm::copy(from.slice((i * rows + row) * size, size), place);
+      for (int64_t row : indices.ints()) {
+        if (row >= first && row - first < rows)
+          llvm::copy(from.slice((i * rows + row - first) * size, size), place);
+        place += size;
+      }
   };
   if (result->isFloat())
     copy(table.floats(), result->mutableFloats());

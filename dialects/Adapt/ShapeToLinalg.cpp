@@ -260,6 +260,12 @@ Lowered GatherOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, Valu
   Value table = operands[0];
   int64_t indexRank = typeOf(operands[1]).getRank(), rank = getType().getRank(), axis = getAxis();
   auto packed = dyn_cast_or_null<PackedAttr>(typeOf(getTable()).getEncoding());
+  Value first;
+  if (std::optional<DimsAttr> firstRow = getFirstRow()) {
+    if (typeOf(getTable()).isDynamicDim(axis))
+      return emitOpError("with first_row has no lowering for a table of symbolic size"), failure();
+    first = context.getSize(builder, getLoc(), firstRow->getExprs()[0]);
+  }
   Value init = createEmpty(builder, getLoc(), context, getType());
   SmallVector<AffineExpr> indexDims;
   for (int64_t i = 0; i < indexRank; ++i)
@@ -269,10 +275,19 @@ Lowered GatherOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, Valu
       builder, getLoc(), TypeRange{init.getType()}, ValueRange{operands[1]}, ValueRange{init},
       ArrayRef<AffineMap>{indexMap, builder.getMultiDimIdentityMap(rank)}, parallel(rank),
       [&](OpBuilder &b, Location loc, ValueRange args) {
+        Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), args[0]), isHeld;
+        if (first) {
+          // Unsigned: rows before the first are beyond the last, too. Some row is read anyhow.
+          row = arith::SubIOp::create(b, loc, row, first);
+          Value rows = arith::ConstantIndexOp::create(b, loc, typeOf(getTable()).getDimSize(axis));
+          isHeld = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, row, rows);
+          Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+          row = arith::SelectOp::create(b, loc, isHeld, row, zero);
+        }
         SmallVector<Value> at;
         for (int64_t i = 0; i < axis; ++i)
           at.push_back(linalg::IndexOp::create(b, loc, i));
-        at.push_back(arith::IndexCastOp::create(b, loc, b.getIndexType(), args[0]));
+        at.push_back(row);
         for (int64_t i = axis + indexRank; i < rank; ++i)
           at.push_back(linalg::IndexOp::create(b, loc, i));
         if (packed) {
@@ -281,7 +296,13 @@ Lowered GatherOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, Valu
           at = {arith::DivUIOp::create(b, loc, at[0], n), arith::DivUIOp::create(b, loc, at[1], k),
                 arith::RemUIOp::create(b, loc, at[0], n), arith::RemUIOp::create(b, loc, at[1], k)};
         }
-        linalg::YieldOp::create(b, loc, tensor::ExtractOp::create(b, loc, table, at).getResult());
+        Value element = tensor::ExtractOp::create(b, loc, table, at);
+        if (isHeld) {
+          Type type = element.getType();
+          Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+          element = arith::SelectOp::create(b, loc, isHeld, element, zero);
+        }
+        linalg::YieldOp::create(b, loc, element);
       });
   return SmallVector<Value>{generic.getResult(0)};
 }

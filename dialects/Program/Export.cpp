@@ -180,35 +180,3 @@ program::ModuleOp program::getProgram(mlir::ModuleOp module) {
     module.emitError() << "the module has no program: run the phase plan";
   return found;
 }
-
-void program::exportExpr(AffineExpr expr, schema::Expr &out) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
-    out.set_constant(constant.getValue());
-    return;
-  }
-  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr)) {
-    out.set_symbol(getSymbolName(symbol).str());
-    return;
-  }
-  auto binary = cast<AffineBinaryOpExpr>(expr);
-  schema::BinaryExpr &node = *out.mutable_binary();
-  switch (binary.getKind()) {
-  case AffineExprKind::Add:
-    node.set_kind(schema::BinaryExpr::ADD);
-    break;
-  case AffineExprKind::Mul:
-    node.set_kind(schema::BinaryExpr::MUL);
-    break;
-  case AffineExprKind::FloorDiv:
-    node.set_kind(schema::BinaryExpr::FLOORDIV);
-    break;
-  case AffineExprKind::CeilDiv:
-    node.set_kind(schema::BinaryExpr::CEILDIV);
-    break;
-  default:
-    node.set_kind(schema::BinaryExpr::MOD);
-    break;
-  }
-  exportExpr(binary.getLHS(), *node.mutable_lhs());
-  exportExpr(binary.getRHS(), *node.mutable_rhs());
-}

@@ -4,7 +4,6 @@
 #include "dialects/Program/ProgramDialect.h"
 
 namespace adapt::schema {
-class Expr;
 class Program;
 } // namespace adapt::schema
 
@@ -20,8 +19,5 @@ llvm::LogicalResult exportProgram(ModuleOp program, schema::Program &out);
 /// The program of a module (the one `program.module` in it); null, with an error, if there is not
 /// exactly one.
 ModuleOp getProgram(mlir::ModuleOp module);
-
-/// A size, for the schema.
-void exportExpr(mlir::AffineExpr expr, schema::Expr &out);
 
 } // namespace adapt::program

@@ -18,7 +18,8 @@ using namespace mlir;
 using namespace adapt;
 
 StringRef adapt::getName(Phase phase) {
-  static constexpr const char *kNames[] = {"import", "simplify", "map", "fuse", "plan", "emit"};
+  static constexpr const char *kNames[] = {"import", "simplify", "shard", "map",
+                                           "fuse",   "plan",     "emit"};
   return kNames[static_cast<unsigned>(phase)];
 }
 
@@ -127,6 +128,9 @@ Outcome Compiler::runPhase(Phase phase) {
     break;
   case Phase::Simplify:
     buildSimplifyPipeline(manager);
+    break;
+  case Phase::Shard:
+    buildShardPipeline(manager, options.allowPadding);
     break;
   case Phase::Map:
     buildMapPipeline(manager);

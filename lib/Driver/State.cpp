@@ -12,6 +12,7 @@
 #include "passes/Import/Passes.h"
 #include "passes/Map/Passes.h"
 #include "passes/Plan/Passes.h"
+#include "passes/Shard/Passes.h"
 #include "passes/Simplify/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -187,6 +188,8 @@ void buildVerifier(Phase phase, PassManager &manager) {
     return manager.addPass(createVerifyImport());
   case Phase::Simplify:
     return manager.addPass(createVerifySimplify());
+  case Phase::Shard:
+    return manager.addPass(createVerifyShard());
   case Phase::Map:
     return manager.addPass(createVerifyMap());
   case Phase::Fuse:
@@ -195,6 +198,36 @@ void buildVerifier(Phase phase, PassManager &manager) {
   case Phase::Emit:
     return manager.addPass(createVerifyPlan());
   }
+}
+
+// The ranks, as passes know them. A module that is sharded has its mesh already.
+Outcome setMesh(ModuleOp module, const CompileOptions &options) {
+  Builder builder(module.getContext());
+  NamedAttrList mesh;
+  for (auto [axis, size] : {std::pair("pp", options.pp), std::pair("tp", options.tp)})
+    if (size > 1)
+      mesh.set(axis, builder.getI64IntegerAttr(size));
+  Attribute wanted = mesh.getDictionary(module.getContext());
+  bool isSharded = options.compileFrom && *options.compileFrom >= Phase::Shard;
+  Attribute known = module->getAttr(AdaptDialect::kMesh);
+  if (!isSharded && !mesh.empty())
+    module->setAttr(AdaptDialect::kMesh, wanted);
+  else if (isSharded && !mesh.empty() && wanted != known)
+    return refuse(*module.getContext(),
+                  "--tp and --pp are not those that " + options.input + " was sharded for");
+  if (getMeshSize(module, "tp") * getMeshSize(module, "pp") > 1 &&
+      options.compileTo.value_or(Phase::Emit) > Phase::Fuse)
+    return refuse(*module.getContext(),
+                  "the phases plan and emit make programs of one rank; with --tp or --pp stop "
+                  "before them, with --compile-to=fuse");
+  if (isSharded && getMeshSize(module, "tp") > 1) {
+    // The coordinate that recipes and kernels use as a size.
+    NamedAttrList limits(module->getAttrOfType<DictionaryAttr>(SizeBounds::kAttribute));
+    limits.set(AdaptDialect::getCoordinate("tp"),
+               builder.getI64ArrayAttr({0, getMeshSize(module, "tp") - 1}));
+    module->setAttr(SizeBounds::kAttribute, limits.getDictionary(module.getContext()));
+  }
+  return Outcome::Done;
 }
 } // namespace
 
@@ -300,6 +333,10 @@ Outcome Compiler::import() {
   // A plan was made within its limits.
   bool isPlanned = options.compileFrom && *options.compileFrom >= Phase::Plan;
   if (isGraph(module)) {
+    if (options.tp > 1 || options.pp > 1)
+      return refuse(context, "--tp and --pp are for language models; nothing says yet how the "
+                             "weights of a graph are split: " +
+                                 options.input);
     if (isPlanned)
       return Outcome::Done;
     FailureOr<DictionaryAttr> limits = getGraphLimits(module, options);
@@ -316,9 +353,10 @@ Outcome Compiler::import() {
                                " is more than the model's " + llvm::Twine(modelSeqLen));
   if (options.maxSeqLen == 0)
     options.maxSeqLen = modelSeqLen;
-  if (isPlanned)
-    return keepLimits();
-  module->setAttr(SizeBounds::kAttribute,
-                  getLimits(context, options, options.maxSeqLen, state->target->blockTokens));
-  return Outcome::Done;
+  if (!isPlanned)
+    module->setAttr(SizeBounds::kAttribute,
+                    getLimits(context, options, options.maxSeqLen, state->target->blockTokens));
+  else if (Outcome outcome = keepLimits(); outcome != Outcome::Done)
+    return outcome;
+  return setMesh(module, options);
 }

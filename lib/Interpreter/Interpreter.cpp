@@ -13,27 +13,30 @@ namespace adapt::interp {
 /// Calls nest this deep at most; a recursive module would not end.
 static constexpr unsigned kMaxDepth = 64;
 
-/// A running function: its context and what its values are so far.
+/// A running function: each rank's context, and what its values are so far.
 struct Interpreter::Frame {
-  EvalContext context;
-  using Values = DenseMap<mlir::Value, Value>;
-  Values values;
+  std::vector<EvalContext> contexts;
+  DenseMap<mlir::Value, RankValues> values;
 };
 
 Interpreter::Interpreter(ModuleOp module, Options options)
-    : module(module), options(std::move(options)) {}
+    : module(module), options(std::move(options)), numRanks(unsigned(getMeshSize(module, "tp"))),
+      params(numRanks) {}
 
 FunctionOpInterface Interpreter::lookup(StringRef name) {
   return dyn_cast_or_null<FunctionOpInterface>(
       symbolTables.lookupSymbolIn(module, StringAttr::get(module.getContext(), name)));
 }
 
-EvalContext Interpreter::makeContext(Bindings symbols, const Bindings &indices) const {
+EvalContext Interpreter::makeContext(Bindings symbols, const Bindings &indices,
+                                     unsigned rank) const {
   EvalContext context;
   context.mode = options.mode;
   context.blockTokens = options.blockTokens;
   context.maxElements = options.maxElements;
   context.symbols = std::move(symbols);
+  if (numRanks > 1)
+    context.symbols[AdaptDialect::getCoordinate("tp")] = rank;
   context.indices = indices;
   context.readSource = options.readSource;
   return context;
@@ -64,42 +67,78 @@ FailureOr<State> Interpreter::makeState(Operation *op, Type type, int64_t blocks
 // Functions
 //===----------------------------------------------------------------------===//
 
+static bool haveSameElements(const Tensor &a, const Tensor &b) {
+  if (a.getShape() != b.getShape() || a.isFloat() != b.isFloat())
+    return false;
+  auto same = [](double x, double y) { return x == y || (x != x && y != y); };
+  return a.isFloat() ? llvm::equal(a.floats(), b.floats(), same) : a.ints() == b.ints();
+}
+
 FailureOr<SmallVector<Value>> Interpreter::run(FunctionOpInterface function,
                                                ArrayRef<Value> arguments, const Bindings &indices,
                                                const Bindings &symbols) {
+  std::vector<SmallVector<Value>> each(numRanks, SmallVector<Value>(arguments));
+  auto results = runRanks(function, each, indices, symbols);
+  if (failed(results))
+    return failure();
+  for (unsigned rank = 1; rank < numRanks; ++rank)
+    for (auto [i, first, other] : llvm::enumerate((*results)[0], (*results)[rank]))
+      if (!first.isState() && !haveSameElements(first.tensor(), other.tensor()))
+        return function.emitOpError("result ")
+               << i << " on rank " << rank << " is another than on rank 0";
+  return std::move((*results)[0]);
+}
+
+FailureOr<std::vector<SmallVector<Value>>>
+Interpreter::runRanks(FunctionOpInterface function, ArrayRef<SmallVector<Value>> arguments,
+                      const Bindings &indices, const Bindings &symbols) {
   if (function.isExternal())
     return function.emitOpError("cannot be run: it has no body");
   for (StringRef index : getNames(function, AdaptDialect::kIndices))
     if (!indices.count(index))
       return function.emitOpError("cannot be run: its index '") << index << "' is not bound";
-  EvalContext context = makeContext(symbols, indices);
-  if (failed(bindSymbols(function, function.getArgumentTypes(), arguments, context)))
+  std::vector<Bindings> rankSymbols;
+  for (unsigned rank = 0; rank < numRanks; ++rank) {
+    EvalContext context = makeContext(symbols, indices, rank);
+    if (failed(bindSymbols(function, function.getArgumentTypes(), arguments[rank], context)))
+      return failure();
+    rankSymbols.push_back(std::move(context.symbols));
+  }
+  SmallVector<RankValues> byArgument(function.getNumArguments()), results;
+  for (const SmallVector<Value> &ofRank : arguments)
+    for (auto [values, value] : llvm::zip_equal(byArgument, ofRank))
+      values.push_back(value);
+  if (failed(runBody(function, std::move(rankSymbols), indices, byArgument, results)))
     return failure();
-  SmallVector<Value> results;
-  if (failed(runBody(function, std::move(context.symbols), indices, arguments, results)))
-    return failure();
-  return results;
+  std::vector<SmallVector<Value>> byRank(numRanks);
+  for (RankValues &values : results)
+    for (auto [ofRank, value] : llvm::zip_equal(byRank, values))
+      ofRank.push_back(std::move(value));
+  return byRank;
 }
 
-LogicalResult Interpreter::runBody(FunctionOpInterface function, Bindings symbols,
-                                   const Bindings &indices, ArrayRef<Value> arguments,
-                                   SmallVectorImpl<Value> &results) {
+LogicalResult Interpreter::runBody(FunctionOpInterface function, std::vector<Bindings> symbols,
+                                   const Bindings &indices, ArrayRef<RankValues> arguments,
+                                   SmallVectorImpl<RankValues> &results) {
   if (depth == kMaxDepth)
     return function.emitOpError("cannot be run: calls nest more than ") << kMaxDepth << " deep";
   if (!llvm::hasSingleElement(function.getFunctionBody()))
     return function.emitOpError("cannot be run: it must have one block");
   ++depth;
   llvm::scope_exit leave([&] { --depth; });
-  Frame frame{makeContext(std::move(symbols), indices), Frame::Values()};
+  Frame frame;
+  for (auto [rank, ofRank] : llvm::enumerate(symbols))
+    frame.contexts.push_back(makeContext(std::move(ofRank), indices, rank));
   Block &block = function.getFunctionBody().front();
-  for (auto [argument, value] : llvm::zip_equal(block.getArguments(), arguments))
-    frame.values[argument] = value;
+  for (auto [argument, values] : llvm::zip_equal(block.getArguments(), arguments))
+    frame.values[argument] = values;
   return runBlock(block, frame, results);
 }
 
-LogicalResult Interpreter::runBlock(Block &block, Frame &frame, SmallVectorImpl<Value> &results) {
+LogicalResult Interpreter::runBlock(Block &block, Frame &frame,
+                                    SmallVectorImpl<RankValues> &results) {
   for (Operation &op : block.without_terminator()) {
-    SmallVector<Value> values;
+    SmallVector<RankValues> values;
     if (failed(runOp(op, frame, values)))
       return failure();
     for (auto [result, value] : llvm::zip_equal(op.getResults(), values))
@@ -136,17 +175,21 @@ static LogicalResult finish(Operation *op, const EvalContext &context, Type type
   return success();
 }
 
-LogicalResult Interpreter::runOp(Operation &op, Frame &frame, SmallVectorImpl<Value> &results) {
-  SmallVector<Value> operands;
+LogicalResult Interpreter::runOp(Operation &op, Frame &frame,
+                                 SmallVectorImpl<RankValues> &results) {
+  SmallVector<RankValues> operands;
   for (mlir::Value operand : op.getOperands())
     operands.push_back(frame.values.lookup(operand));
 
   // The structure of a module; whatever computes answers EvaluateOpInterface.
   if (auto param = dyn_cast<ParamOp>(op)) {
-    FailureOr<Value> value = evaluateParam(param, frame.context.indices);
-    if (failed(value))
-      return failure();
-    results.push_back(std::move(*value));
+    RankValues &values = results.emplace_back();
+    for (auto [rank, context] : llvm::enumerate(frame.contexts)) {
+      FailureOr<Value> value = evaluateParam(param, context.indices, rank);
+      if (failed(value))
+        return failure();
+      values.push_back(std::move(*value));
+    }
     return success();
   }
   if (auto dispatch = dyn_cast<DispatchOp>(op))
@@ -160,35 +203,60 @@ LogicalResult Interpreter::runOp(Operation &op, Frame &frame, SmallVectorImpl<Va
     if (callee.isExternal())
       return op.emitOpError("calls @") << call.getCallee() << ", which has no body";
     // Symbols of the same name are the same size.
-    Bindings symbols;
-    for (StringRef name : getNames(callee, AdaptDialect::kSymbols))
-      if (auto it = frame.context.symbols.find(name); it != frame.context.symbols.end())
-        symbols[name] = it->second;
+    std::vector<Bindings> symbols(frame.contexts.size());
+    for (auto [context, mine] : llvm::zip_equal(frame.contexts, symbols))
+      for (StringRef name : getNames(callee, AdaptDialect::kSymbols))
+        if (auto it = context.symbols.find(name); it != context.symbols.end())
+          mine[name] = it->second;
     return runBody(callee, std::move(symbols), indices, operands, results);
   }
   if (auto launch = dyn_cast<LaunchOp>(op)) {
     auto kernel = symbolTables.lookupNearestSymbolFrom<KernelOp>(&op, launch.getKernelAttr());
-    Bindings symbols;
-    for (auto [name, size] : llvm::zip_equal(kernel.getSymbols(), launch.getSizes().getExprs())) {
-      std::optional<int64_t> value = frame.context.getSize(size);
-      if (!value)
-        return op.emitOpError("cannot be run: size ")
-               << toString(size) << " for '" << name << "' is not known";
-      symbols[name] = *value;
-    }
+    std::vector<Bindings> symbols(frame.contexts.size());
+    for (auto [context, mine] : llvm::zip_equal(frame.contexts, symbols))
+      for (auto [name, size] : llvm::zip_equal(kernel.getSymbols(), launch.getSizes().getExprs())) {
+        std::optional<int64_t> value = context.getSize(size);
+        if (!value)
+          return op.emitOpError("cannot be run: size ")
+                 << toString(size) << " for '" << name << "' is not known";
+        mine[name] = *value;
+      }
     return runBody(kernel, std::move(symbols), {}, operands, results);
   }
+  return evaluate(op, frame, operands, results);
+}
 
-  auto evaluate = dyn_cast<EvaluateOpInterface>(op);
-  if (!evaluate)
-    return op.emitOpError("cannot be interpreted");
-  if (failed(evaluate.evaluate(frame.context, operands, results)))
-    return failure();
-  if (results.size() != op.getNumResults())
-    return op.emitOpError("was evaluated to ") << results.size() << " results";
-  for (auto [result, value] : llvm::zip_equal(op.getResults(), results))
-    if (failed(finish(&op, frame.context, result.getType(), value)))
+LogicalResult Interpreter::evaluate(Operation &op, Frame &frame, ArrayRef<RankValues> operands,
+                                    SmallVectorImpl<RankValues> &results) {
+  size_t ranks = frame.contexts.size();
+  std::vector<SmallVector<Value>> in(ranks), out(ranks);
+  for (const RankValues &values : operands)
+    for (auto [ofRank, value] : llvm::zip_equal(in, values))
+      ofRank.push_back(value);
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
+    SmallVector<EvalContext *> contexts;
+    for (EvalContext &context : frame.contexts)
+      contexts.push_back(&context);
+    if (failed(collective.evaluateRanks(contexts, in, out)))
       return failure();
+  } else {
+    auto evaluate = dyn_cast<EvaluateOpInterface>(op);
+    if (!evaluate)
+      return op.emitOpError("cannot be interpreted");
+    for (size_t rank = 0; rank < ranks; ++rank)
+      if (failed(evaluate.evaluate(frame.contexts[rank], in[rank], out[rank])))
+        return failure();
+  }
+  results.resize(op.getNumResults());
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    if (out[rank].size() != op.getNumResults())
+      return op.emitOpError("was evaluated to ") << out[rank].size() << " results";
+    for (auto [result, value, values] : llvm::zip_equal(op.getResults(), out[rank], results)) {
+      if (failed(finish(&op, frame.contexts[rank], result.getType(), value)))
+        return failure();
+      values.push_back(std::move(value));
+    }
+  }
   return success();
 }
 
@@ -197,19 +265,24 @@ LogicalResult Interpreter::runOp(Operation &op, Frame &frame, SmallVectorImpl<Va
 //===----------------------------------------------------------------------===//
 
 FailureOr<Value> Interpreter::evaluateParam(Operation *op, const Bindings &indices) {
+  return evaluateParam(op, indices, 0);
+}
+
+FailureOr<Value> Interpreter::evaluateParam(Operation *op, const Bindings &indices, unsigned rank) {
   auto param = cast<ParamOp>(op);
   std::optional<std::string> name = fillTemplate(param.getName(), indices);
   if (!name)
     return param.emitOpError("cannot be evaluated: an index of \"")
            << param.getName() << "\" is not bound";
-  llvm::StringMap<Value> &known = params[op];
+  llvm::StringMap<Value> &known = params[rank][op];
   if (auto it = known.find(*name); it != known.end())
     return it->second;
-  Frame frame{makeContext({}, indices), Frame::Values()};
-  SmallVector<Value> results;
+  Frame frame;
+  frame.contexts.push_back(makeContext({}, indices, rank));
+  SmallVector<RankValues> results;
   if (failed(runBlock(param.getBody().front(), frame, results)))
     return failure();
-  return known[*name] = std::move(results.front());
+  return known[*name] = std::move(results.front().front());
 }
 
 //===----------------------------------------------------------------------===//

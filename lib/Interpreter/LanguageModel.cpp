@@ -110,23 +110,28 @@ FailureOr<Tensor> runLanguageModel(Interpreter &interpreter, FunctionOpInterface
   if (inputs.size() != kInputs)
     return function.emitOpError("is not the entry point of a language model: it has ")
            << inputs.size() << " inputs beside its states, not " << kInputs;
+  // Ranks differ in their states only; the logits of rank 0 are those of all.
+  std::vector<SmallVector<Value>> byRank(interpreter.getNumRanks(), arguments);
   return runBatch(function.getLoc(), batch, blockTokens,
                   [&](ArrayRef<Value> values) -> FailureOr<Tensor> {
-                    for (auto [place, value] : llvm::zip_equal(inputs, values))
-                      arguments[place] = value;
-                    FailureOr<SmallVector<Value>> results = interpreter.run(function, arguments);
+                    for (SmallVector<Value> &ofRank : byRank)
+                      for (auto [place, value] : llvm::zip_equal(inputs, values))
+                        ofRank[place] = value;
+                    auto results = interpreter.runRanks(function, byRank);
                     if (failed(results))
                       return failure();
                     std::optional<Tensor> logits;
-                    unsigned state = 0;
-                    for (Value &result : *results) {
-                      if (!result.isState())
-                        logits = logits ? logits : result.tensor();
-                      else if (state < states.size())
-                        arguments[states[state++]] = std::move(result);
+                    for (auto [ofRank, mine] : llvm::zip_equal(byRank, *results)) {
+                      unsigned state = 0;
+                      for (Value &result : mine) {
+                        if (!result.isState())
+                          logits = logits ? logits : result.tensor();
+                        else if (state < states.size())
+                          ofRank[states[state++]] = std::move(result);
+                      }
+                      if (!logits || state != states.size())
+                        return function.emitOpError("must return its logits and its states");
                     }
-                    if (!logits || state != states.size())
-                      return function.emitOpError("must return its logits and its states");
                     return *logits;
                   });
 }

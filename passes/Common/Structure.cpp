@@ -5,7 +5,8 @@ using namespace mlir;
 using namespace adapt;
 
 bool adapt::isComputing(Operation *op) {
-  return !isa<ParamOp, CallOp, LaunchOp, ConstantOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
+  return !isa<ParamOp, CallOp, LaunchOp, ConstantOp, CollectiveOpInterface>(op) &&
+         !op->hasTrait<OpTrait::IsTerminator>();
 }
 
 namespace {

@@ -37,7 +37,7 @@ private:
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (Block &block : function.getBody())
         for (Operation &op : block)
-          if (!isa<ParamOp, LaunchOp, CallOp, ReshapeOp, func::ReturnOp>(op))
+          if (!isa<ParamOp, LaunchOp, CallOp, ReshapeOp, CollectiveOpInterface, func::ReturnOp>(op))
             fail(&op) << "in @" << function.getSymName() << " is in no kernel";
   }
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from support import DATA, TestCase, pad, run_logits, tool
 
-PHASES = ["import", "simplify", "map", "fuse", "plan"]
+PHASES = ["import", "simplify", "shard", "map", "fuse", "plan"]
 
 
 class Interpreter(TestCase):

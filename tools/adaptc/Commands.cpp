@@ -11,7 +11,7 @@ void adapt::addOptions(CLI::App &app, CommandOptions &options) {
   auto addPhase = [&](const char *name, std::optional<Phase> &field, const char *help) {
     app.add_option_function<std::string>(
            name, [&field](const std::string &value) { field = parsePhase(value); }, help)
-        ->check(CLI::IsMember({"import", "simplify", "map", "fuse", "plan", "emit"}));
+        ->check(CLI::IsMember({"import", "simplify", "shard", "map", "fuse", "plan", "emit"}));
   };
   app.add_option("model", compile.input,
                  "folder of the checkpoint (config.json, *.safetensors), or an .onnx file");
@@ -43,6 +43,14 @@ void adapt::addOptions(CLI::App &app, CommandOptions &options) {
          },
          "most that named sizes of a graph can be: batch=8,seq=512")
       ->delimiter(',');
+  app.add_option("--tp", compile.tp, "tensor-parallel ranks, which share each layer")
+      ->check(CLI::Range(int64_t(1), int64_t(1024)))
+      ->capture_default_str();
+  app.add_option("--pp", compile.pp, "pipeline stages, each with some of the layers")
+      ->check(CLI::Range(int64_t(1), int64_t(1024)))
+      ->capture_default_str();
+  app.add_flag("!--no-padding", compile.allowPadding,
+               "refuse where --tp does not divide heads or sizes, instead of padding with zeros");
   app.add_option_function<std::string>(
          "--weights",
          [&compile](const std::string &mode) { compile.referenceWeights = mode == "reference"; },

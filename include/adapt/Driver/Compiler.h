@@ -13,8 +13,8 @@
 namespace adapt {
 
 /// In the order in which they run. docs/architecture.md says what holds when each ends.
-enum class Phase { Import, Simplify, Map, Fuse, Plan, Emit };
-constexpr Phase kPhases[] = {Phase::Import, Phase::Simplify, Phase::Map,
+enum class Phase { Import, Simplify, Shard, Map, Fuse, Plan, Emit };
+constexpr Phase kPhases[] = {Phase::Import, Phase::Simplify, Phase::Shard, Phase::Map,
                              Phase::Fuse,   Phase::Plan,     Phase::Emit};
 llvm::StringRef getName(Phase phase);
 std::optional<Phase> parsePhase(llvm::StringRef name);
@@ -31,7 +31,9 @@ struct CompileOptions {
   std::string dumpPhases;           ///< a folder, or empty
   bool referenceWeights = false;    ///< recipes into the checkpoint instead of converted weights
   int64_t maxNumTokens = 512, maxBatchSize = 16;
-  int64_t maxSeqLen = 0; ///< 0: the model's
+  int64_t maxSeqLen = 0;    ///< 0: the model's
+  int64_t tp = 1, pp = 1;   ///< ranks that share each layer; stages of layers
+  bool allowPadding = true; ///< of heads and elements that the ranks do not divide
   /// Most that named sizes of a graph's inputs can be.
   std::map<std::string, int64_t> shape;
   std::string kernelCache; ///< a folder; empty: the user's cache folder

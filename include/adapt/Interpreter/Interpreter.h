@@ -7,6 +7,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
+#include <vector>
 
 namespace adapt::interp {
 
@@ -25,15 +26,22 @@ public:
   Interpreter(mlir::ModuleOp module, Options options);
 
   /// Runs a function with bound indices. Its symbols are `symbols` and what the arguments' shapes
-  /// say. On failure an error was emitted that names the operation.
+  /// say. On failure an error was emitted that names the operation. With several ranks each has
+  /// these arguments; tensors that they return must agree, states are those of rank 0.
   mlir::FailureOr<llvm::SmallVector<Value>> run(mlir::FunctionOpInterface function,
                                                 llvm::ArrayRef<Value> arguments,
                                                 const Bindings &indices = {},
                                                 const Bindings &symbols = {});
+  /// The same on all tensor-parallel ranks of the module's mesh in lockstep: `arguments[r]` are
+  /// those of rank r, and so are the results. Stages run one after the other.
+  mlir::FailureOr<std::vector<llvm::SmallVector<Value>>>
+  runRanks(mlir::FunctionOpInterface function, llvm::ArrayRef<llvm::SmallVector<Value>> arguments,
+           const Bindings &indices = {}, const Bindings &symbols = {});
+  unsigned getNumRanks() const { return numRanks; }
   /// The function of this name; null if there is none.
   mlir::FunctionOpInterface lookup(llvm::StringRef name);
 
-  /// Evaluates a weight for these indices.
+  /// Evaluates a weight of rank 0 for these indices.
   mlir::FailureOr<Value> evaluateParam(mlir::Operation *param, const Bindings &indices);
 
   /// An empty state of so many blocks.
@@ -43,21 +51,30 @@ public:
 
 private:
   struct Frame;
+  /// One value per rank.
+  using RankValues = llvm::SmallVector<Value, 1>;
 
   mlir::LogicalResult runBlock(mlir::Block &block, Frame &frame,
-                               llvm::SmallVectorImpl<Value> &results);
+                               llvm::SmallVectorImpl<RankValues> &results);
   mlir::LogicalResult runOp(mlir::Operation &op, Frame &frame,
-                            llvm::SmallVectorImpl<Value> &results);
-  mlir::LogicalResult runBody(mlir::FunctionOpInterface function, Bindings symbols,
-                              const Bindings &indices, llvm::ArrayRef<Value> arguments,
-                              llvm::SmallVectorImpl<Value> &results);
-  EvalContext makeContext(Bindings symbols, const Bindings &indices) const;
+                            llvm::SmallVectorImpl<RankValues> &results);
+  mlir::LogicalResult evaluate(mlir::Operation &op, Frame &frame,
+                               llvm::ArrayRef<RankValues> operands,
+                               llvm::SmallVectorImpl<RankValues> &results);
+  /// `symbols` are those of each rank.
+  mlir::LogicalResult runBody(mlir::FunctionOpInterface function, std::vector<Bindings> symbols,
+                              const Bindings &indices, llvm::ArrayRef<RankValues> arguments,
+                              llvm::SmallVectorImpl<RankValues> &results);
+  mlir::FailureOr<Value> evaluateParam(mlir::Operation *param, const Bindings &indices,
+                                       unsigned rank);
+  EvalContext makeContext(Bindings symbols, const Bindings &indices, unsigned rank) const;
 
   mlir::ModuleOp module;
   Options options;
   mlir::SymbolTableCollection symbolTables;
-  /// Weights by operation and filled-in name.
-  llvm::DenseMap<mlir::Operation *, llvm::StringMap<Value>> params;
+  unsigned numRanks = 1;
+  /// Weights by operation and filled-in name; one map for each rank.
+  std::vector<llvm::DenseMap<mlir::Operation *, llvm::StringMap<Value>>> params;
   unsigned depth = 0;
 };
 

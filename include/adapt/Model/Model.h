@@ -34,10 +34,18 @@ struct WeightExpr {
   void forEachSource(llvm::function_ref<void(WeightExpr &)> visit);
 };
 
+/// How a weight is split over tensor-parallel ranks: #adapt.shard.
+struct ShardRole {
+  int64_t axis = 0;
+  int64_t heads = 0;   ///< key/value heads, which stay whole; 0: by elements
+  int64_t queries = 0; ///< query heads of each
+};
+
 struct Weight {
   std::string name; ///< "layers.{layer}.attention.query.weight"
   std::string part; ///< embed, attention, norm, mlp or head
   WeightExpr value;
+  std::optional<ShardRole> shard; ///< unset: each rank has all of it
 
   llvm::ArrayRef<int64_t> getShape() const { return value.shape; }
   int64_t getNumElements() const;

@@ -59,6 +59,13 @@ std::unique_ptr<Block> bind(BlockBinder &binder) {
   block->key = binder.linear("key", keyRows, hidden, "attention");
   block->value = binder.linear("value", keyRows, hidden, "attention");
   block->output = binder.linear("output", hidden, queryRows, "attention");
+  if (block->heads % block->kvHeads == 0) {
+    int64_t queries = block->heads / block->kvHeads;
+    binder.split(block->query, {0, block->kvHeads, queries});
+    binder.split(block->key, {0, block->kvHeads});
+    binder.split(block->value, {0, block->kvHeads});
+    binder.split(block->output, {1, block->kvHeads, queries});
+  }
   if (binder.has("query_norm"))
     block->queryNorm = binder.norm("query_norm", block->headDim);
   if (binder.has("key_norm"))

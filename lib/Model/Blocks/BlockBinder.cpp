@@ -130,6 +130,12 @@ Linear BlockBinder::linear(StringRef option, int64_t out, int64_t in, StringRef 
   return result;
 }
 
+void BlockBinder::split(const Linear &linear, ShardRole role) {
+  split(linear.weight, role);
+  if (linear.bias && role.axis == 0)
+    split(*linear.bias, role);
+}
+
 Norm BlockBinder::norm(StringRef option, int64_t width) {
   const auto &norm = std::get<NormSpec>(spec.options.find(option.str())->second);
   Norm result;

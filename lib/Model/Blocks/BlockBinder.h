@@ -42,6 +42,11 @@ public:
   Linear linear(llvm::StringRef option, int64_t out, int64_t in, llvm::StringRef part);
   Norm norm(llvm::StringRef option, int64_t width);
 
+  /// Says how a weight is split over ranks. A layer's bias goes with its outputs (axis 0); of a
+  /// layer split along its inputs (axis 1) each rank has all of it.
+  void split(WeightRef weight, ShardRole role) { weights[weight].shard = role; }
+  void split(const Linear &linear, ShardRole role);
+
   mlir::InFlightDiagnostic error();
   /// Gives what was declared to the block; null if there were problems.
   std::unique_ptr<Block> finish(std::unique_ptr<Block> block);

@@ -52,6 +52,10 @@ Value BlockBuilder::param(const Block &block, WeightRef ref) {
   auto type = RankedTensorType::get(weight.getShape(), dtype);
   auto param = ParamOp::create(builder, getLoc(), type, builder.getStringAttr(weight.name));
   param->setAttr("adapt.part", builder.getStringAttr(weight.part));
+  if (weight.shard)
+    param->setAttr(AdaptDialect::kShard,
+                   ShardAttr::get(builder.getContext(), weight.shard->axis, weight.shard->heads,
+                                  weight.shard->queries));
   builder.createBlock(&param.getBody());
   Value value = buildRecipe(weight.value, getLoc());
   if (value.getType() != type)

@@ -24,6 +24,7 @@ constexpr OptionSpec kOptions[] = {{"table", OptionSpec::Type::Tensor}};
 std::unique_ptr<Block> bind(BlockBinder &binder) {
   auto block = std::make_unique<Embedding>();
   block->table = binder.tensor("table", {binder.vocabSize, binder.hiddenSize}, "embed");
+  binder.split(block->table, {0});
   return block;
 }
 

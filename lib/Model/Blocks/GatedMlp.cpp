@@ -51,6 +51,9 @@ std::unique_ptr<Block> bind(BlockBinder &binder) {
   block->gate = binder.linear("gate", size, hidden, "mlp");
   block->up = binder.linear("up", size, hidden, "mlp");
   block->down = binder.linear("down", hidden, size, "mlp");
+  binder.split(block->gate, {0});
+  binder.split(block->up, {0});
+  binder.split(block->down, {1});
   return block;
 }
 

@@ -25,6 +25,7 @@ std::unique_ptr<Block> bind(BlockBinder &binder) {
   auto block = std::make_unique<Head>();
   block->inputNorm = binder.norm("norm", binder.hiddenSize);
   block->projection.weight = binder.tensor("weight", {binder.vocabSize, binder.hiddenSize}, "head");
+  binder.split(block->projection.weight, {0});
   block->isTied = binder.has("tied") && binder.flag("tied");
   return block;
 }

@@ -28,7 +28,7 @@ module @tiny attributes {
     %embed = adapt.param "embed" : tensor<256x64xf32> {
       %0 = adapt.source "model.embed_tokens.weight" : tensor<256x64xf32>
       adapt.yield %0 : tensor<256x64xf32>
-    }
+    } {adapt.shard = #adapt.shard<axis = 0>}
     %x0 = adapt.gather %embed[%token_ids] : tensor<256x64xf32>, tensor<?xi32, #tokens> -> tensor<?x64xf32, #hidden>
     %x1, %kv0_out = adapt.call @layer(%x0, %cosines, %sines, %seq_starts, %kv_lens, %block_table, %kv0) {layer = 0}
         : (tensor<?x64xf32, #hidden>, tensor<?x8xf32, #rope>, tensor<?x8xf32, #rope>,
@@ -49,7 +49,7 @@ module @tiny attributes {
     %head = adapt.param "head" : tensor<256x64xf32> {
       %0 = adapt.source "model.embed_tokens.weight" : tensor<256x64xf32>
       adapt.yield %0 : tensor<256x64xf32>
-    }
+    } {adapt.shard = #adapt.shard<axis = 0>}
     %logits = adapt.matmul %normed, %head : tensor<?x64xf32, #adapt.dims<[L, 64]>>, tensor<256x64xf32> -> tensor<?x256xf32, #adapt.dims<[L, 256]>>
     return %logits, %kv0_out, %kv1_out : tensor<?x256xf32, #adapt.dims<[L, 256]>>,
         !adapt.paged<tensor<2x16xf32>, tensor<2x16xf32>>, !adapt.paged<tensor<2x16xf32>, tensor<2x16xf32>>
@@ -73,19 +73,19 @@ module @tiny attributes {
     %w_q = adapt.param "layers.{layer}.q" : tensor<64x64xf32> {
       %0 = adapt.source "model.layers.{layer}.self_attn.q_proj.weight" : tensor<64x64xf32>
       adapt.yield %0 : tensor<64x64xf32>
-    }
+    } {adapt.shard = #adapt.shard<axis = 0, heads = 2, queries = 2>}
     %q2 = adapt.matmul %n1, %w_q : tensor<?x64xf32, #adapt.dims<[T, 64]>>, tensor<64x64xf32> -> tensor<?x64xf32, #adapt.dims<[T, 64]>>
     %q3 = adapt.reshape %q2 : tensor<?x64xf32, #adapt.dims<[T, 64]>> -> tensor<?x4x16xf32, #adapt.dims<[T, 4, 16]>>
     %w_k = adapt.param "layers.{layer}.k" : tensor<32x64xf32> {
       %0 = adapt.source "model.layers.{layer}.self_attn.k_proj.weight" : tensor<32x64xf32>
       adapt.yield %0 : tensor<32x64xf32>
-    }
+    } {adapt.shard = #adapt.shard<axis = 0, heads = 2>}
     %k2 = adapt.matmul %n1, %w_k : tensor<?x64xf32, #adapt.dims<[T, 64]>>, tensor<32x64xf32> -> tensor<?x32xf32, #adapt.dims<[T, 32]>>
     %k3 = adapt.reshape %k2 : tensor<?x32xf32, #adapt.dims<[T, 32]>> -> tensor<?x2x16xf32, #adapt.dims<[T, 2, 16]>>
     %w_v = adapt.param "layers.{layer}.v" : tensor<32x64xf32> {
       %0 = adapt.source "model.layers.{layer}.self_attn.v_proj.weight" : tensor<32x64xf32>
       adapt.yield %0 : tensor<32x64xf32>
-    }
+    } {adapt.shard = #adapt.shard<axis = 0, heads = 2>}
     %v2 = adapt.matmul %n1, %w_v : tensor<?x64xf32, #adapt.dims<[T, 64]>>, tensor<32x64xf32> -> tensor<?x32xf32, #adapt.dims<[T, 32]>>
     %v3 = adapt.reshape %v2 : tensor<?x32xf32, #adapt.dims<[T, 32]>> -> tensor<?x2x16xf32, #adapt.dims<[T, 2, 16]>>
     %q4 = adapt.rope %q3, %cosines, %sines : tensor<?x4x16xf32, #adapt.dims<[T, 4, 16]>>, tensor<?x8xf32, #rope>
@@ -98,7 +98,7 @@ module @tiny attributes {
     %w_o = adapt.param "layers.{layer}.o" : tensor<64x64xf32> {
       %0 = adapt.source "model.layers.{layer}.self_attn.o_proj.weight" : tensor<64x64xf32>
       adapt.yield %0 : tensor<64x64xf32>
-    }
+    } {adapt.shard = #adapt.shard<axis = 1, heads = 2, queries = 2>}
     %o = adapt.matmul %a2, %w_o : tensor<?x64xf32, #adapt.dims<[T, 64]>>, tensor<64x64xf32> -> tensor<?x64xf32, #adapt.dims<[T, 64]>>
     %h1 = adapt.add %hidden, %o : tensor<?x64xf32, #hidden>
     %w_post = adapt.param "layers.{layer}.post_norm" : tensor<64xf32> {
@@ -109,18 +109,18 @@ module @tiny attributes {
     %w_gate = adapt.param "layers.{layer}.gate" : tensor<96x64xf32> {
       %0 = adapt.source "model.layers.{layer}.mlp.gate_proj.weight" : tensor<96x64xf32>
       adapt.yield %0 : tensor<96x64xf32>
-    }
+    } {adapt.shard = #adapt.shard<axis = 0>}
     %gate = adapt.matmul %n2, %w_gate : tensor<?x64xf32, #adapt.dims<[T, 64]>>, tensor<96x64xf32> -> tensor<?x96xf32, #adapt.dims<[T, 96]>>
     %w_up = adapt.param "layers.{layer}.up" : tensor<96x64xf32> {
       %0 = adapt.source "model.layers.{layer}.mlp.up_proj.weight" : tensor<96x64xf32>
       adapt.yield %0 : tensor<96x64xf32>
-    }
+    } {adapt.shard = #adapt.shard<axis = 0>}
     %up = adapt.matmul %n2, %w_up : tensor<?x64xf32, #adapt.dims<[T, 64]>>, tensor<96x64xf32> -> tensor<?x96xf32, #adapt.dims<[T, 96]>>
     %g = adapt.gated_activation silu %gate, %up : tensor<?x96xf32, #adapt.dims<[T, 96]>>
     %w_down = adapt.param "layers.{layer}.down" : tensor<64x96xf32> {
       %0 = adapt.source "model.layers.{layer}.mlp.down_proj.weight" : tensor<64x96xf32>
       adapt.yield %0 : tensor<64x96xf32>
-    }
+    } {adapt.shard = #adapt.shard<axis = 1>}
     %d = adapt.matmul %g, %w_down : tensor<?x96xf32, #adapt.dims<[T, 96]>>, tensor<64x96xf32> -> tensor<?x64xf32, #adapt.dims<[T, 64]>>
     %h2 = adapt.add %h1, %d : tensor<?x64xf32, #hidden>
     return %h2, %kv1 : tensor<?x64xf32, #hidden>, !adapt.paged<tensor<2x16xf32>, tensor<2x16xf32>>

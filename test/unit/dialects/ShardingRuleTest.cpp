@@ -84,7 +84,7 @@ TEST_F(ShardingRuleTest, AttentionSplitsHeadsInGroups) {
            "!adapt.paged<tensor<2x8xf32>, tensor<2x8xf32>>, tensor<2xi32>, tensor<1xi32>, "
            "tensor<1x8xi32>) -> (tensor<3x4x8xf32>, "
            "!adapt.paged<tensor<2x8xf32>, tensor<2x8xf32>>)"),
-      "-a-,,-,-,--->-a-,");
+      "-a-,a,-,-,--->-a-,a");
 }
 
 TEST_F(ShardingRuleTest, ReduceSums) {
@@ -100,7 +100,7 @@ TEST_F(ShardingRuleTest, ReduceSums) {
 TEST_F(ShardingRuleTest, GatherSplitsRowsOfTheResultAndColumns) {
   EXPECT_EQ(rule("%t: tensor<8x4xf32>, %i: tensor<2xi32>",
                  "%0 = adapt.gather %t[%i] : tensor<8x4xf32>, tensor<2xi32> -> tensor<2x4xf32>"),
-            "-b,a->ab");
+            "cb,a->ab c=sum");
 }
 
 TEST_F(ShardingRuleTest, TransposeMovesFactors) {

@@ -1,0 +1,250 @@
+#include "mlir/IR/IRMapping.h"
+#include "passes/Common/Structure.h"
+#include "passes/Shard/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace adapt {
+#define GEN_PASS_DEF_SPLITSTAGES
+#include "passes/Shard/Passes.h.inc"
+} // namespace adapt
+
+using namespace mlir;
+using namespace adapt;
+
+namespace {
+constexpr StringLiteral kPortName = "adapt.name";
+
+/// Computed in every stage that needs it.
+constexpr int64_t kAnywhere = -1;
+
+struct SplitStages : adapt::impl::SplitStagesBase<SplitStages> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    int64_t stages = getMeshSize(getOperation(), "pp");
+    if (stages == 1)
+      return;
+    for (func::FuncOp entry : getEntries(getOperation()))
+      if (failed(Splitter(entry, stages).run()))
+        return signalPassFailure();
+  }
+
+  class Splitter {
+  public:
+    Splitter(func::FuncOp entry, int64_t stages)
+        : entry(entry), body(entry.getBody().front()), stages(stages), builder(entry.getContext()) {
+    }
+
+    LogicalResult run() {
+      SmallVector<CallOp> calls(body.getOps<CallOp>());
+      if (int64_t(calls.size()) < stages)
+        return entry.emitError() << "@" << entry.getSymName() << " has " << calls.size()
+                                 << " layers, too few for " << stages
+                                 << " stages; --pp can be 1 to " << calls.size();
+      // As even as can be, the longer runs first.
+      size_t next = 0;
+      for (int64_t stage = 0; stage < stages; ++stage) {
+        size_t count = calls.size() / stages + (size_t(stage) < calls.size() % stages);
+        for (size_t i = 0; i < count; ++i)
+          stageOf[calls[next++]] = stage;
+      }
+      for (Operation &op : body.without_terminator())
+        if (!isa<CallOp>(op))
+          stageOf[&op] = getLatest(op.getOperands());
+      for (CallOp call : calls)
+        if (int64_t latest = getLatest(call->getOperands()); latest > stageOf[call])
+          return call.emitError() << "needs what only stage " << latest << " has, but belongs to "
+                                  << stageOf[call] << ": --pp needs layers one after the other";
+      findPorts();
+      for (int64_t stage = 0; stage < stages; ++stage)
+        buildStage(stage);
+      buildEntry();
+      return success();
+    }
+
+  private:
+    int64_t getStage(Value value) const {
+      Operation *op = value.getDefiningOp();
+      return op ? stageOf.lookup(op) : kAnywhere;
+    }
+
+    int64_t getLatest(ValueRange operands) const {
+      int64_t latest = kAnywhere;
+      for (Value operand : operands)
+        if (!isa<PagedType>(operand.getType()))
+          latest = std::max(latest, getStage(operand));
+      return latest;
+    }
+
+    /// The operations that a stage computes, in order.
+    SmallVector<Operation *> getOps(int64_t stage) {
+      llvm::DenseSet<Operation *> needed;
+      SmallVector<Operation *> ops;
+      auto need = [&](ValueRange values) {
+        for (Value value : values)
+          if (Operation *op = value.getDefiningOp(); op && stageOf.lookup(op) == kAnywhere)
+            needed.insert(op);
+      };
+      if (stage == stages - 1)
+        need(body.getTerminator()->getOperands());
+      for (Operation &op : llvm::reverse(body.without_terminator()))
+        if (stageOf.lookup(&op) == stage || needed.contains(&op)) {
+          need(op.getOperands());
+          ops.push_back(&op);
+        }
+      std::reverse(ops.begin(), ops.end());
+      return ops;
+    }
+
+    /// Values that stages take from others, and what each stage gives.
+    void findPorts() {
+      results.resize(stages);
+      inputs.resize(stages);
+      for (int64_t stage = 0; stage < stages; ++stage)
+        for (Operation *op : getOps(stage))
+          for (Value operand : op->getOperands())
+            take(operand, stage);
+      for (Value value : body.getTerminator()->getOperands()) {
+        if (isa<BlockArgument>(value))
+          continue;
+        if (isa<PagedType>(value.getType())) {
+          results[std::max<int64_t>(getStage(value), 0)].insert(value);
+          continue;
+        }
+        // What no layer is needed for, the last stage returns.
+        int64_t stage = getStage(value);
+        results[stage == kAnywhere ? stages - 1 : stage].insert(value);
+      }
+    }
+
+    void take(Value value, int64_t stage) {
+      if (auto argument = dyn_cast<BlockArgument>(value)) {
+        if (isa<PagedType>(value.getType()))
+          inputs[stage].insert(argument);
+        return;
+      }
+      int64_t from = getStage(value);
+      if (from == kAnywhere || from == stage)
+        return;
+      inputs[stage].insert(value);
+      results[from].insert(value);
+    }
+
+    std::string getPort(Value value) {
+      int64_t stage = getStage(value);
+      auto place = llvm::find(results[stage], value) - results[stage].begin();
+      return "stage" + std::to_string(stage) + "." + std::to_string(place);
+    }
+
+    std::string getName(int64_t stage) {
+      return (entry.getSymName() + ".stage" + llvm::Twine(stage)).str();
+    }
+
+    /// The stage's arguments: all of the entry's that are not state, what other stages give,
+    /// states.
+    SmallVector<Value> getArguments(int64_t stage) {
+      SmallVector<Value> arguments;
+      for (BlockArgument argument : body.getArguments())
+        if (!isa<PagedType>(argument.getType()))
+          arguments.push_back(argument);
+      for (Value input : inputs[stage])
+        if (!isa<PagedType>(input.getType()))
+          arguments.push_back(input);
+      for (Value input : inputs[stage])
+        if (isa<PagedType>(input.getType()))
+          arguments.push_back(input);
+      return arguments;
+    }
+
+    SmallVector<Value> getResults(int64_t stage) {
+      SmallVector<Value> values;
+      for (bool state : {false, true})
+        for (Value value : results[stage])
+          if (isa<PagedType>(value.getType()) == state)
+            values.push_back(value);
+      return values;
+    }
+
+    void buildStage(int64_t stage) {
+      SmallVector<Value> arguments = getArguments(stage), returned = getResults(stage);
+      builder.setInsertionPoint(entry);
+      auto function =
+          func::FuncOp::create(builder, entry.getLoc(), getName(stage),
+                               builder.getFunctionType(ValueRange(arguments).getTypes(),
+                                                       ValueRange(returned).getTypes()));
+      function.setPrivate();
+      for (StringRef name : {AdaptDialect::kSymbols, AdaptDialect::kIndices})
+        if (Attribute attribute = entry->getAttr(name))
+          function->setAttr(name, attribute);
+      Block *block = function.addEntryBlock();
+      IRMapping mapping;
+      for (auto [number, argument] : llvm::enumerate(arguments)) {
+        mapping.map(argument, block->getArgument(number));
+        Attribute name;
+        if (auto from = dyn_cast<BlockArgument>(argument))
+          name = entry.getArgAttr(from.getArgNumber(), kPortName);
+        else
+          name = builder.getStringAttr(getPort(argument));
+        if (name)
+          function.setArgAttr(number, kPortName, name);
+      }
+      builder.setInsertionPointToEnd(block);
+      for (Operation *op : getOps(stage))
+        builder.clone(*op, mapping);
+      SmallVector<Value> values;
+      Operation *yield = body.getTerminator();
+      for (auto [number, value] : llvm::enumerate(returned)) {
+        values.push_back(mapping.lookup(value));
+        auto place = llvm::find(yield->getOperands(), value);
+        Attribute name;
+        if (place != yield->getOperands().end())
+          name = entry.getResultAttr(place - yield->getOperands().begin(), kPortName);
+        else
+          name = builder.getStringAttr(getPort(value));
+        if (name)
+          function.setResultAttr(number, kPortName, name);
+      }
+      func::ReturnOp::create(builder, entry.getLoc(), values);
+    }
+
+    /// Calls the stages one after the other.
+    void buildEntry() {
+      SmallVector<Operation *> old;
+      for (Operation &op : body.without_terminator())
+        old.push_back(&op);
+      builder.setInsertionPoint(body.getTerminator());
+      IRMapping mapping; // values to results of calls
+      for (int64_t stage = 0; stage < stages; ++stage) {
+        SmallVector<Value> operands;
+        for (Value argument : getArguments(stage)) {
+          if (isa<BlockArgument>(argument)) {
+            operands.push_back(argument);
+            continue;
+          }
+          Value given = mapping.lookup(argument);
+          operands.push_back(TransferOp::create(builder, argument.getLoc(), given.getType(), given,
+                                                builder.getI64IntegerAttr(getStage(argument)),
+                                                builder.getI64IntegerAttr(stage)));
+        }
+        SmallVector<Value> returned = getResults(stage);
+        auto call = CallOp::create(builder, entry.getLoc(), ValueRange(returned).getTypes(),
+                                   FlatSymbolRefAttr::get(builder.getContext(), getName(stage)),
+                                   operands, builder.getDictionaryAttr({}));
+        mapping.map(returned, call->getResults());
+      }
+      for (OpOperand &operand : body.getTerminator()->getOpOperands())
+        if (!isa<BlockArgument>(operand.get()))
+          operand.set(mapping.lookup(operand.get()));
+      for (Operation *op : llvm::reverse(old))
+        op->erase();
+    }
+
+    func::FuncOp entry;
+    Block &body;
+    int64_t stages;
+    OpBuilder builder;
+    DenseMap<Operation *, int64_t> stageOf;
+    SmallVector<llvm::SetVector<Value>> inputs, results;
+  };
+};
+} // namespace
