@@ -51,6 +51,30 @@ class Interpreter(TestCase):
                     logits = self.interpret(model, self.phase(model, phase), rows, "--chunk", chunk)
                     self.assertClose(logits, reference, 1e-5, f"{model} after {phase}, chunks of {chunk}")
 
+    def test_ranks(self):
+        # 4 query and 2 key/value heads: on 3 and 4 ranks they are padded or copied.
+        for model in self.models:
+            expected = np.load(DATA / model / "expected.npz")
+            rows, reference = list(expected["input_ids"]), list(expected["logits"])
+            for options in (["--tp=2"], ["--tp=3"], ["--tp=4"], ["--pp=2"], ["--tp=2", "--pp=2"]):
+                for phase in ("shard", "fuse"):
+                    module = self.folder / f"{model}.mlir"
+                    module.write_bytes(tool("adaptc", DATA / model, "--target=cpu", *options,
+                                           f"--compile-to={phase}").stdout)
+                    for mode in ("wide", "typed"):
+                        logits = self.interpret(model, module, rows, "--mode", mode)
+                        self.assertClose(logits, reference, 1e-5,
+                                         f"{model} {options} after {phase}, {mode}")
+
+    def test_ranks_refused(self):
+        def refuse(*options):
+            return tool("adaptc", DATA / "tiny-llama", "--target=cpu", *options, code=1).stderr.decode()
+
+        self.assertIn("without padding --tp can be 1, 2", refuse("--tp=3", "--no-padding", "--compile-to=shard"))
+        self.assertIn("too few for 5 stages", refuse("--pp=5", "--compile-to=shard"))
+        self.assertIn("--compile-to=fuse", refuse("--tp=2", "-o", self.folder / "never.bundle"))
+        self.assertFalse((self.folder / "never.bundle").exists())
+
     def test_bundle(self):
         for model in self.models:
             expected = np.load(DATA / model / "expected.npz")
