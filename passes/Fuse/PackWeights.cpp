@@ -1,6 +1,7 @@
 #include "passes/Common/Structure.h"
 #include "passes/Common/TargetInfo.h"
 #include "passes/Fuse/Passes.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace adapt {
 #define GEN_PASS_DEF_PACKWEIGHTS
@@ -29,13 +30,18 @@ struct PackWeights : adapt::impl::PackWeightsBase<PackWeights> {
     FailureOr<TargetInfo> target = TargetInfo::get(getOperation());
     if (failed(target))
       return signalPassFailure();
+    llvm::StringSet<> plain; // names of weights that stay as they are
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (auto param : function.getOps<ParamOp>())
+        if (llvm::none_of(param->getUses(), isMatmulWeight))
+          plain.insert(param.getName());
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (auto param : llvm::make_early_inc_range(function.getOps<ParamOp>()))
         if (llvm::any_of(param->getUses(), isMatmulWeight))
-          pack(param, *target);
+          pack(param, *target, plain);
   }
 
-  static void pack(ParamOp param, const TargetInfo &target) {
+  static void pack(ParamOp param, const TargetInfo &target, const llvm::StringSet<> &plain) {
     auto type = cast<RankedTensorType>(param.getType());
     PackedAttr layout = target.getWeightLayout(type.getElementType());
     if (!layout || type.getEncoding() || type.getRank() != 2)
@@ -50,6 +56,9 @@ struct PackWeights : adapt::impl::PackWeightsBase<PackWeights> {
           copy.getResult(), [](OpOperand &use) { return isMatmulWeight(use) || isTable(use); });
       param = copy;
     }
+    // The same weight of another function (an embedding of another stage) is not packed.
+    if (plain.contains(param.getName()))
+      param.setName((param.getName() + ".packed").str());
     auto packed = RankedTensorType::get(type.getShape(), type.getElementType(), layout);
     Operation *yield = param.getBody().front().getTerminator();
     OpBuilder builder(yield);

@@ -48,7 +48,7 @@ struct PadShards : adapt::impl::PadShardsBase<PadShards> {
       return signalPassFailure();
     }
     for (StringAttr change : changes)
-      module.emitRemark() << kTensorAxis << "=" << ranks << ": " << change.getValue();
+      emitRemark(module.getLoc()) << kTensorAxis << "=" << ranks << ": " << change.getValue();
 
     for (Weight &weight : *weights)
       pad(weight, ranks, resizer);
@@ -96,8 +96,7 @@ struct PadShards : adapt::impl::PadShardsBase<PadShards> {
     if (!heads) {
       if (weight.size % ranks)
         os << param->getParentOfType<func::FuncOp>().getSymName() << ": " << weight.size
-           << " elements of " << param.getName() << " become "
-           << llvm::alignTo(weight.size, ranks);
+           << " elements of " << param.getName() << " become " << llvm::alignTo(weight.size, ranks);
       return text;
     }
     HeadSizes sizes = getHeadSizes(heads, queries, ranks);
@@ -123,7 +122,7 @@ struct PadShards : adapt::impl::PadShardsBase<PadShards> {
             return needsPadding(weight.shard, weight.size, other);
           }))
         works.push_back(std::to_string(other));
-    InFlightDiagnostic error = getOperation().emitError()
+    InFlightDiagnostic error = emitError(getOperation().getLoc())
                                << "--no-padding: with --tp=" << ranks << " ";
     llvm::interleaveComma(reasons, error, [&](StringAttr reason) { error << reason.getValue(); });
     error << "; without padding --tp can be " << llvm::join(works, ", ");
