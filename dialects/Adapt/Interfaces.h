@@ -1,6 +1,7 @@
 // What the compiler asks of an operation: the C++ side of AdaptInterfaces.td.
 #pragma once
 
+#include "adapt/Interpreter/Value.h"
 #include "dialects/Adapt/Dims.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
@@ -13,7 +14,6 @@ class RecipeNode;
 
 namespace adapt::interp {
 struct EvalContext;
-class Value;
 } // namespace adapt::interp
 
 namespace adapt {
