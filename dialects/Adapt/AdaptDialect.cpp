@@ -122,7 +122,7 @@ LogicalResult AdaptDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   StringRef name = attribute.getName();
   if (name == kMesh)
     return verifyMesh(op, attribute.getValue());
-  if (name != kSymbols && name != kIndices)
+  if (name != kSymbols && name != kIndices && name != kPadding)
     return success();
   auto array = dyn_cast<ArrayAttr>(attribute.getValue());
   llvm::SetVector<StringRef> names;
@@ -135,7 +135,7 @@ LogicalResult AdaptDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     if (!names.insert(string.getValue()))
       return op->emitOpError() << name << " names " << element << " twice";
   }
-  if (name == kIndices)
+  if (name != kSymbols)
     return success();
   // Every size in the function is one of the declared.
   llvm::SetVector<StringRef> used;

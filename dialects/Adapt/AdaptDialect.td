@@ -47,6 +47,8 @@ def Adapt_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kPlacement = "adapt.placement";
     /// Of an adapt.param: how it is split over tensor-parallel ranks, #adapt.shard.
     static constexpr ::llvm::StringLiteral kShard = "adapt.shard";
+    /// Of a module: what was padded or copied for its ranks, in sentences.
+    static constexpr ::llvm::StringLiteral kPadding = "adapt.padding";
     /// The symbolic size that is a rank's coordinate on a mesh axis: "tp_rank".
     static std::string getCoordinate(::llvm::StringRef meshAxis) {
       return (meshAxis + "_rank").str();

@@ -107,7 +107,7 @@ private:
     for (Operation &inner : op.getBody().front())
       llvm::TypeSwitch<Operation *>(&inner)
           .Case<BufferOpInterface>([&](auto buffer) { addBuffer(buffer, function); })
-          .Case<program::LaunchOp, program::CallOp, CopyOp>(
+          .Case<program::LaunchOp, program::CallOp, CopyOp, CollectiveOp, SendOp, ReceiveOp>(
               [&](auto step) { addStep(step, *function.add_steps()); });
   }
 
@@ -155,6 +155,36 @@ private:
     exportExpr(op.getBytes().getExprs().front(), *copy.mutable_bytes());
   }
 
+  void addStep(CollectiveOp op, schema::Step &step) {
+    schema::Step::Collective &collective = *step.mutable_collective();
+    static constexpr schema::Step::Collective::Kind kKinds[] = {
+        schema::Step::Collective::ALL_REDUCE, schema::Step::Collective::ALL_GATHER,
+        schema::Step::Collective::REDUCE_SCATTER};
+    collective.set_kind(kKinds[static_cast<unsigned>(op.getKind())]);
+    collective.set_axis(op.getAxis().str());
+    collective.set_from(buffers.lookup(op.getFrom()));
+    collective.set_to(buffers.lookup(op.getTo()));
+    exportExpr(op.getSizes().getExprs()[0], *collective.mutable_outer());
+    exportExpr(op.getSizes().getExprs()[1], *collective.mutable_inner());
+  }
+
+  void addStep(SendOp op, schema::Step &step) {
+    addTransfer(op, schema::Step::Transfer::SEND, *step.mutable_transfer());
+  }
+  void addStep(ReceiveOp op, schema::Step &step) {
+    addTransfer(op, schema::Step::Transfer::RECEIVE, *step.mutable_transfer());
+  }
+
+  template <typename Op>
+  void addTransfer(Op op, schema::Step::Transfer::Direction direction,
+                   schema::Step::Transfer &transfer) {
+    transfer.set_direction(direction);
+    transfer.set_buffer(buffers.lookup(op.getBuffer()));
+    exportExpr(op.getBytes().getExprs().front(), *transfer.mutable_bytes());
+    transfer.set_peer_stage(op.getPeer());
+    transfer.set_tag(op.getTag());
+  }
+
   program::ModuleOp module;
   schema::Program &out;
   llvm::StringMap<uint32_t> kernels, states, functions;
@@ -167,16 +197,15 @@ LogicalResult program::exportProgram(program::ModuleOp program, schema::Program 
   return Exporter(program, out).run();
 }
 
-program::ModuleOp program::getProgram(mlir::ModuleOp module) {
-  program::ModuleOp found;
-  for (auto program : module.getOps<program::ModuleOp>()) {
-    if (found) {
-      program.emitOpError() << "is the second in its module";
-      return {};
-    }
-    found = program;
+FailureOr<SmallVector<program::ModuleOp>> program::getPrograms(mlir::ModuleOp module) {
+  SmallVector<program::ModuleOp> programs(module.getOps<program::ModuleOp>());
+  if (programs.empty())
+    return module.emitError() << "the module has no program: run the phase plan";
+  for (auto [index, program] : llvm::enumerate(programs)) {
+    if (programs.size() == 1 ? program.getStage().value_or(0) == 0 : program.getStage() == index)
+      continue;
+    return program.emitOpError() << "is number " << index << " of " << programs.size()
+                                 << " in its module, which is not its stage";
   }
-  if (!found)
-    module.emitError() << "the module has no program: run the phase plan";
-  return found;
+  return programs;
 }

@@ -16,8 +16,8 @@ inline constexpr int64_t kAlignment = 64;
 /// does not have) errors were emitted, for every buffer that cannot be said.
 llvm::LogicalResult exportProgram(ModuleOp program, schema::Program &out);
 
-/// The program of a module (the one `program.module` in it); null, with an error, if there is not
-/// exactly one.
-ModuleOp getProgram(mlir::ModuleOp module);
+/// The programs of a module, one per pipeline stage, in order. On failure (there is none, or stages
+/// are missing, or several programs are of no stage) an error was emitted.
+mlir::FailureOr<llvm::SmallVector<ModuleOp>> getPrograms(mlir::ModuleOp module);
 
 } // namespace adapt::program

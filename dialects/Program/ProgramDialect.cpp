@@ -49,6 +49,7 @@ static void printPorts(OpAsmPrinter &printer, Operation *, ArrayAttr names,
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Program/ProgramDialect.cpp.inc"
+#include "dialects/Program/ProgramEnums.cpp.inc"
 #include "dialects/Program/ProgramInterfaces.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
@@ -186,7 +187,7 @@ LogicalResult FunctionOp::verify() {
   for (Operation &op : getBody().front()) {
     if (!isa<BufferOpInterface>(op)) {
       inSteps = true;
-      if (!isa<program::LaunchOp, program::CallOp, CopyOp>(op))
+      if (!isa<StepOpInterface>(op))
         result = op.emitOpError() << "is neither a buffer nor a step";
       continue;
     }
@@ -229,10 +230,77 @@ LogicalResult EntryOp::verify() {
   return success();
 }
 
-LogicalResult CopyOp::verify() {
-  if (getBytes().getExprs().size() != 1)
-    return emitOpError() << "has " << getBytes().getExprs().size() << " sizes instead of one";
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyOneSize(Operation *op, DimsAttr bytes) {
+  if (bytes.getExprs().size() != 1)
+    return op->emitOpError() << "has " << bytes.getExprs().size() << " sizes instead of one";
   return success();
+}
+
+/// What goes to other ranks is an activation.
+static LogicalResult verifyExchanged(Operation *op, Value buffer) {
+  BufferOpInterface declared = getDeclaration(buffer);
+  if (isa<ArenaOp, ArgumentOp>(declared))
+    return success();
+  return op->emitOpError() << "exchanges '" << declared.getBufferName()
+                           << "', which is neither in the arena nor an argument";
+}
+
+ArrayRef<AffineExpr> program::LaunchOp::getStepSizes() { return getSizes().getExprs(); }
+
+LogicalResult CopyOp::verify() { return verifyOneSize(*this, getBytes()); }
+std::optional<unsigned> CopyOp::getNumRead() { return 1; }
+ArrayRef<AffineExpr> CopyOp::getStepSizes() { return getBytes().getExprs(); }
+
+LogicalResult SendOp::verify() {
+  return failure(failed(verifyOneSize(*this, getBytes())) ||
+                 failed(verifyExchanged(*this, getBuffer())));
+}
+std::optional<unsigned> SendOp::getNumRead() { return 1; }
+ArrayRef<AffineExpr> SendOp::getStepSizes() { return getBytes().getExprs(); }
+
+LogicalResult ReceiveOp::verify() {
+  return failure(failed(verifyOneSize(*this, getBytes())) ||
+                 failed(verifyExchanged(*this, getBuffer())));
+}
+std::optional<unsigned> ReceiveOp::getNumRead() { return 0; }
+ArrayRef<AffineExpr> ReceiveOp::getStepSizes() { return getBytes().getExprs(); }
+
+LogicalResult CollectiveOp::verify() {
+  if (getSizes().getExprs().size() != 2)
+    return emitOpError() << "has " << getSizes().getExprs().size()
+                         << " sizes instead of two, [outer, inner]";
+  if (failed(verifyExchanged(*this, getFrom())) || failed(verifyExchanged(*this, getTo())))
+    return failure();
+  BufferOpInterface from = getDeclaration(getFrom()), to = getDeclaration(getTo());
+  Type element = from.getBufferType().getElementType();
+  if (to.getBufferType().getElementType() != element)
+    return emitOpError() << "goes from '" << from.getBufferName() << "' of " << element << " to '"
+                         << to.getBufferName() << "' of " << to.getBufferType().getElementType();
+  if (!element.isF32() && !element.isBF16() && !element.isF16() && !element.isSignlessInteger(32))
+    return emitOpError() << "is of " << element << "; possible are f32, bf16, f16 and i32";
+  if (getFrom() == getTo() && getKind() != CollectiveKind::AllReduce)
+    return emitOpError() << "has '" << from.getBufferName() << "' for both ends";
+  return success();
+}
+// One buffer for both ends is read and written.
+std::optional<unsigned> CollectiveOp::getNumRead() { return 1; }
+ArrayRef<AffineExpr> CollectiveOp::getStepSizes() { return getSizes().getExprs(); }
+
+AffineExpr CollectiveOp::getPayloadBytes(int64_t ranks) {
+  Type element = getDeclaration(getFrom()).getBufferType().getElementType();
+  AffineExpr part = getSizes().getExprs()[0] * getSizes().getExprs()[1] *
+                    int64_t(llvm::divideCeil(element.getIntOrFloatBitWidth(), 8));
+  return getKind() == CollectiveKind::AllReduce ? part : part * ranks;
+}
+
+// In a ring all but one part passes each rank; of a sum twice, to be summed and to be known.
+AffineExpr CollectiveOp::getWireBytes(int64_t ranks) {
+  int64_t rounds = getKind() == CollectiveKind::AllReduce ? 2 : 1;
+  return getPayloadBytes(ranks) * (rounds * (ranks - 1));
 }
 
 //===----------------------------------------------------------------------===//
@@ -279,8 +347,11 @@ private:
       if (auto plane = dyn_cast<PlaneOp>(op))
         if (!table.lookup<StateOp>(plane.getState()))
           fail(&op) << "names the unknown state @" << plane.getState();
-    } else if (auto launch = dyn_cast<program::LaunchOp>(op)) {
-      checkSizes(&op, launch.getSizes().getExprs(), "launch");
+      return;
+    }
+    if (auto step = dyn_cast<StepOpInterface>(op))
+      checkSizes(&op, step.getStepSizes(), op.getName().stripDialect());
+    if (auto launch = dyn_cast<program::LaunchOp>(op)) {
       auto kernel = table.lookup<program::KernelOp>(launch.getKernel());
       if (!kernel)
         fail(&op) << "launches the unknown kernel @" << launch.getKernel();
@@ -289,9 +360,21 @@ private:
                   << launch.getKernel() << " has " << kernel.getSizes().size();
     } else if (auto call = dyn_cast<program::CallOp>(op)) {
       check(function, call);
-    } else if (auto copy = dyn_cast<CopyOp>(op)) {
-      checkSizes(&op, copy.getBytes().getExprs(), "copy");
+    } else if (auto collective = dyn_cast<CollectiveOp>(op)) {
+      check(collective);
     }
+  }
+
+  void check(CollectiveOp op) {
+    std::string coordinate = AdaptDialect::getCoordinate(op.getAxis());
+    if (!symbols.contains(coordinate))
+      fail(op) << "goes over '" << op.getAxis() << "', but the program has no symbol '"
+               << coordinate << "', which says how many ranks take part";
+    llvm::SetVector<StringRef> used;
+    for (AffineExpr size : op.getSizes().getExprs())
+      collectSymbols(size, used);
+    if (used.contains(coordinate))
+      fail(op) << "has sizes that are not the same on all ranks: " << op.getSizes();
   }
 
   void check(FunctionOp function, program::CallOp call) {

@@ -16,6 +16,7 @@ using ::llvm::StringRef;
 } // namespace adapt::program
 
 #include "dialects/Program/ProgramDialect.h.inc"
+#include "dialects/Program/ProgramEnums.h.inc"
 #include "dialects/Program/ProgramInterfaces.h.inc"
 
 #define GET_ATTRDEF_CLASSES

@@ -2,6 +2,7 @@
 #define PROGRAM_OPS_TD
 
 include "dialects/Adapt/AdaptDialect.td"
+include "dialects/Program/ProgramEnums.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 
@@ -61,10 +62,13 @@ def Program_GuardAttr : AttrDef<Program_Dialect, "Guard"> {
 def Program_ModuleOp : Program_Op<"module", [SymbolTable, IsolatedFromAbove, NoTerminator,
                                              SingleBlock, NoRegionArguments]> {
   let summary = "a program";
-  let description = [{`arena` is the largest need of an entry point, in bytes.}];
-  let arguments = (ins Program_Count:$arena_bytes);
+  let description = [{
+    `arena` is the largest need of an entry point, in bytes. Of several pipeline stages each has a
+    program of its own, which all its ranks run; the programs stand in the order of the stages.
+  }];
+  let arguments = (ins OptionalAttr<Program_Count>:$stage, Program_Count:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`arena` $arena_bytes attr-dict-with-keyword $body";
+  let assemblyFormat = "(`stage` $stage^)? `arena` $arena_bytes attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
 
@@ -204,10 +208,22 @@ def Program_PlaneOp : Program_BufferOp<"plane"> {
 // Steps
 //===----------------------------------------------------------------------===//
 
-class Program_Step<string mnemonic>
-    : Program_Op<mnemonic, [HasParent<"::adapt::program::FunctionOp">]>;
+def Program_StepOpInterface : OpInterface<"StepOpInterface"> {
+  let cppNamespace = "::adapt::program";
+  let description = [{An operation that the runtime executes.}];
+  let methods = [
+    InterfaceMethod<[{How many of its buffers, from the first on, it reads; the others it writes.
+      nullopt: that is the kernel's or the function's business.}], "::std::optional<unsigned>",
+      "getNumRead", (ins), "", [{ return ::std::nullopt; }]>,
+    InterfaceMethod<"The sizes that it names, for messages and checks.",
+      "::llvm::ArrayRef<::mlir::AffineExpr>", "getStepSizes", (ins), "", [{ return {}; }]>];
+}
 
-def Program_LaunchOp : Program_Step<"launch"> {
+class Program_Step<string mnemonic, list<string> methods = []>
+    : Program_Op<mnemonic, [HasParent<"::adapt::program::FunctionOp">,
+        DeclareOpInterfaceMethods<Program_StepOpInterface, methods>]>;
+
+def Program_LaunchOp : Program_Step<"launch", ["getStepSizes"]> {
   let summary = "runs a kernel";
   let description = [{Buffers are the kernel's inputs, then its outputs.}];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Program_Buffer>:$buffers,
@@ -223,11 +239,54 @@ def Program_CallOp : Program_Step<"call"> {
   let assemblyFormat = "$callee `(` $buffers `)` $indices `arena` $arena_offset attr-dict";
 }
 
-def Program_CopyOp : Program_Step<"copy"> {
+def Program_CopyOp : Program_Step<"copy", ["getNumRead", "getStepSizes"]> {
   let summary = "copies the first bytes of a buffer";
   let arguments = (ins Program_Buffer:$from, Program_Buffer:$to, Adapt_DimsAttr:$bytes);
   let assemblyFormat = "$from `to` $to `bytes` `` $bytes attr-dict";
   let hasVerifier = 1;
+}
+
+def Program_CollectiveKindAttr : EnumAttr<Program_Dialect, Program_CollectiveKind, "kind">;
+
+def Program_CollectiveOp : Program_Step<"collective", ["getNumRead", "getStepSizes"]> {
+  let summary = "sums or collects what the ranks along an axis of the mesh have";
+  let description = [{
+    All ranks that differ in their coordinate along `axis` alone run it, in the same order; there are
+    max + 1 of them, of the program's symbol `AXIS_rank`. `sizes` are [outer, inner], the same on all
+    ranks: `all_gather` makes [outer, ranks, inner] of each rank's [outer, inner], `reduce_scatter`
+    the reverse of sums, `all_reduce` sums outer * inner elements (`from` and `to` may be one
+    buffer). Sums are in f32 in the order of the ranks, and rounded once.
+  }];
+  let arguments = (ins Program_CollectiveKindAttr:$kind, StrAttr:$axis, Program_Buffer:$from,
+                       Program_Buffer:$to, Adapt_DimsAttr:$sizes);
+  let assemblyFormat = "$kind `over` $axis $from `to` $to `sizes` `` $sizes attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Bytes of the whole: what is summed, or gathered, or scattered.
+    ::mlir::AffineExpr getPayloadBytes(int64_t ranks);
+    /// What all ranks of one group together send in a ring.
+    ::mlir::AffineExpr getWireBytes(int64_t ranks);
+  }];
+}
+
+class Program_TransferOp<string mnemonic> : Program_Step<mnemonic, ["getNumRead", "getStepSizes"]> {
+  let description = [{
+    The other end is the rank of stage `peer` with the same other coordinates; both ends have the
+    same tag and number of bytes.
+  }];
+  let arguments = (ins Program_Buffer:$buffer, Adapt_DimsAttr:$bytes, Program_Count:$peer,
+                       Program_Count:$tag);
+  let hasVerifier = 1;
+}
+
+def Program_SendOp : Program_TransferOp<"send"> {
+  let summary = "the first bytes of a buffer go to another stage";
+  let assemblyFormat = "$buffer `bytes` `` $bytes `to` $peer `tag` $tag attr-dict";
+}
+
+def Program_ReceiveOp : Program_TransferOp<"receive"> {
+  let summary = "the first bytes of a buffer come from another stage";
+  let assemblyFormat = "$buffer `bytes` `` $bytes `from` $peer `tag` $tag attr-dict";
 }
 
 #endif

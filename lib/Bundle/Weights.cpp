@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Common/Structure.h"
 #include "recipe.pb.h"
+#include "weights/Bindings.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -67,12 +68,12 @@ private:
 };
 } // namespace
 
-FailureOr<std::vector<WeightInstance>> adapt::collectWeights(ModuleOp module) {
-  auto main = module.lookupSymbol<func::FuncOp>("main");
-  if (!main)
-    return module.emitError("has no entry function @main");
+FailureOr<std::vector<WeightInstance>> adapt::collectWeights(ModuleOp module, StringRef function) {
+  auto entry = module.lookupSymbol<func::FuncOp>(function);
+  if (!entry)
+    return module.emitError() << "has no entry function @" << function;
   Collector collector(module);
-  if (failed(collector.visit(main, DictionaryAttr::get(module.getContext()))))
+  if (failed(collector.visit(entry, DictionaryAttr::get(module.getContext()))))
     return failure();
   return std::move(collector.weights);
 }
@@ -107,4 +108,23 @@ FailureOr<std::vector<int>> adapt::exportParams(ArrayRef<WeightInstance> weights
   if (failed(result))
     return failure();
   return entries;
+}
+
+static void bindSymbol(schema::Expr &expr, StringRef symbol, int64_t value) {
+  if (expr.kind_case() == schema::Expr::kSymbol && expr.symbol() == symbol) {
+    expr.set_constant(value);
+  } else if (expr.kind_case() == schema::Expr::kBinary) {
+    bindSymbol(*expr.mutable_binary()->mutable_lhs(), symbol, value);
+    bindSymbol(*expr.mutable_binary()->mutable_rhs(), symbol, value);
+    if (auto known = weights::evaluateExpr(expr, {}); known.ok())
+      expr.set_constant(*known);
+  }
+}
+
+void adapt::bindSymbol(schema::WeightTable &table, StringRef symbol, int64_t value) {
+  for (schema::WeightTable::Param &param : *table.mutable_params())
+    for (schema::RecipeNode &node : *param.mutable_recipe()->mutable_nodes())
+      if (node.has_slice())
+        for (schema::Expr &offset : *node.mutable_slice()->mutable_offsets())
+          ::bindSymbol(offset, symbol, value);
 }

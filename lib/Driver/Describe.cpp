@@ -3,6 +3,7 @@
 #include "dialects/Program/ProgramDialect.h"
 #include "passes/Common/Structure.h"
 #include "passes/Map/Coverage.h"
+#include "passes/Plan/CommunicationReport.h"
 #include "passes/Plan/MemoryReport.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -37,13 +38,17 @@ std::vector<Report::Mapping> countOperations(ModuleOp module) {
   return mapping;
 }
 
-using SizeOf = llvm::function_ref<std::optional<int64_t>(StringRef symbol)>;
+/// The sizes of a step that is reported.
+struct StepSizes {
+  std::string name;
+  std::function<std::optional<int64_t>(StringRef symbol)> sizeOf;
+};
 
 // The costs of all operations for a step of these sizes. On failure an error named each operation
 // that has no cost.
-FailureOr<Report::StepCost> addCosts(ModuleOp module, const llvm::Twine &step, SizeOf sizeOf) {
-  Report::StepCost sum{step.str(), 0, 0, 0};
-  auto evaluate = [&](AffineExpr expr) { return evaluateSize(expr, sizeOf).value_or(0); };
+FailureOr<Report::StepCost> addCosts(ModuleOp module, const StepSizes &step) {
+  Report::StepCost sum{step.name, 0, 0, 0};
+  auto evaluate = [&](AffineExpr expr) { return evaluateSize(expr, step.sizeOf).value_or(0); };
   bool isComplete = true;
   forEachInstance(module, [&](func::FuncOp function, DictionaryAttr) {
     for (Operation &op : function.getBody().front()) {
@@ -81,6 +86,29 @@ std::optional<std::map<std::string, std::pair<int64_t, int64_t>>> getGraphSizes(
   return sizes;
 }
 
+/// What is reported: a graph at its smallest and largest sizes, a language model's decode and
+/// prefill of one sequence, of which one token gives logits.
+std::vector<StepSizes> getSteps(ModuleOp module, int64_t maxNumTokens) {
+  std::vector<StepSizes> steps;
+  if (auto sizes = getGraphSizes(module)) {
+    for (bool largest : {false, true})
+      steps.push_back({largest ? "largest sizes" : "smallest sizes",
+                       [sizes = *sizes, largest](StringRef symbol) -> std::optional<int64_t> {
+                         auto it = sizes.find(symbol.str());
+                         if (it == sizes.end())
+                           return std::nullopt;
+                         return largest ? it->second.second : it->second.first;
+                       }});
+    return steps;
+  }
+  for (int64_t tokens : {int64_t(1), maxNumTokens})
+    steps.push_back({std::to_string(tokens) + (tokens == 1 ? " token" : " tokens"),
+                     [tokens](StringRef symbol) -> std::optional<int64_t> {
+                       return symbol == "T" ? tokens : 1;
+                     }});
+  return steps;
+}
+
 void describeGraph(ModuleOp module, const std::map<std::string, std::pair<int64_t, int64_t>> &sizes,
                    Report &report) {
   auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
@@ -115,29 +143,73 @@ std::string describeVariant(program::VariantOp variant) {
   return text;
 }
 
-// How often each function of the program runs in a step.
-void countRuns(program::ModuleOp program, StringRef function, llvm::StringMap<int64_t> &launches) {
-  auto op = program.lookupSymbol<program::FunctionOp>(function);
-  for (Operation &step : op.getBody().front()) {
-    if (auto launch = dyn_cast<program::LaunchOp>(step))
-      ++launches[launch.getKernel()];
-    else if (auto call = dyn_cast<program::CallOp>(step))
-      countRuns(program, call.getCallee(), launches);
+/// Kernels of all stages; each has the launches of all.
+void describeKernels(ArrayRef<program::ModuleOp> programs, Report &report) {
+  llvm::MapVector<StringRef, Report::Kernel> rows;
+  for (program::ModuleOp program : programs) {
+    llvm::StringMap<int64_t> launches;
+    forEachStep(program, [&](Operation *step, DictionaryAttr) {
+      if (auto launch = dyn_cast<program::LaunchOp>(step))
+        ++launches[launch.getKernel()];
+    });
+    for (auto kernel : program.getOps<program::KernelOp>()) {
+      auto [it, inserted] = rows.try_emplace(kernel.getSymName());
+      Report::Kernel &row = it->second;
+      row.launches += launches.lookup(kernel.getSymName());
+      if (!inserted)
+        continue;
+      row.name = kernel.getSymName().str();
+      for (auto variant : kernel.getBody().getOps<program::VariantOp>())
+        row.variants.push_back(describeVariant(variant));
+    }
   }
+  report.kernels.clear();
+  for (auto &[name, row] : rows)
+    report.kernels.push_back(std::move(row));
 }
 
-void describeProgram(program::ModuleOp program, Report &report) {
-  llvm::StringMap<int64_t> launches;
-  for (auto entry : program.getOps<program::EntryOp>())
-    countRuns(program, entry.getFunction(), launches);
-  report.kernels.clear();
-  for (auto kernel : program.getOps<program::KernelOp>()) {
-    Report::Kernel row{kernel.getSymName().str(), {}, launches.lookup(kernel.getSymName())};
-    for (auto variant : kernel.getBody().getOps<program::VariantOp>())
-      row.variants.push_back(describeVariant(variant));
-    report.kernels.push_back(std::move(row));
+/// What each rank holds; the regions of the largest.
+LogicalResult describeRanks(ArrayRef<program::ModuleOp> programs, int64_t tp, Report &report) {
+  report.ranks.clear();
+  report.weightBytes = report.arenaBytes = report.stateBytesPerToken = 0;
+  for (auto [stage, program] : llvm::enumerate(programs)) {
+    auto memory = reportMemory(program);
+    if (failed(memory))
+      return failure();
+    int64_t perToken =
+        memory->blockTokens > 0 ? memory->stateBytesPerBlock / memory->blockTokens : 0;
+    for (int64_t rank = 0; rank < tp; ++rank)
+      report.ranks.push_back(
+          {int64_t(stage), rank, memory->layers, memory->weights, memory->arena, perToken});
+    report.weightBytes = std::max(report.weightBytes, memory->weights);
+    report.arenaBytes = std::max(report.arenaBytes, memory->arena);
+    report.stateBytesPerToken = std::max(report.stateBytesPerToken, perToken);
   }
-  report.arenaBytes = program.getArenaBytes();
+  return success();
+}
+
+/// What the ranks send each other, in steps of each of the sizes.
+void describeCommunication(ArrayRef<program::ModuleOp> programs, int64_t tp,
+                           ArrayRef<StepSizes> steps, Report &report) {
+  report.communication.clear();
+  for (auto [stage, program] : llvm::enumerate(programs))
+    for (const Communication &c : reportCommunication(program)) {
+      Report::Communication row{c.kind,
+                                c.axis,
+                                int64_t(stage),
+                                c.peer,
+                                c.function,
+                                c.buffer,
+                                c.count,
+                                c.peer < 0 ? 1 : tp,
+                                toString(c.payload),
+                                toString(c.wire),
+                                {}};
+      for (const StepSizes &step : steps)
+        row.bytes.emplace_back(evaluateSize(c.payload, step.sizeOf).value_or(0),
+                               evaluateSize(c.wire, step.sizeOf).value_or(0));
+      report.communication.push_back(std::move(row));
+    }
 }
 } // namespace
 
@@ -158,40 +230,22 @@ Outcome Compiler::describeCoverage() {
 
 Outcome Compiler::describe() {
   ModuleOp module = getModule();
-  if (auto programs = module.getOps<program::ModuleOp>(); !programs.empty()) {
-    describeProgram(*programs.begin(), report);
-    auto memory = reportMemory(module);
-    if (failed(memory))
+  std::vector<StepSizes> steps = getSteps(module, options.maxNumTokens);
+  if (SmallVector<program::ModuleOp> programs(module.getOps<program::ModuleOp>());
+      !programs.empty()) {
+    int64_t tp = getMeshSize(module, "tp");
+    describeKernels(programs, report);
+    if (failed(describeRanks(programs, tp, report)))
       return Outcome::Refused;
-    report.weightBytes = memory->weights;
-    if (memory->blockTokens > 0)
-      report.stateBytesPerToken = memory->stateBytesPerBlock / memory->blockTokens;
+    describeCommunication(programs, tp, steps, report);
   } else {
     report.mapping = countOperations(module);
     report.costs.clear();
-    auto add = [&](const llvm::Twine &step, SizeOf sizeOf) {
-      auto cost = addCosts(module, step, sizeOf);
-      if (succeeded(cost))
-        report.costs.push_back(*cost);
-      return cost;
-    };
-    if (auto sizes = getGraphSizes(module)) {
-      for (bool largest : {false, true})
-        if (failed(add(largest ? "largest sizes" : "smallest sizes", [&](StringRef symbol) {
-              auto it = sizes->find(symbol.str());
-              return it == sizes->end()
-                         ? std::nullopt
-                         : std::optional(largest ? it->second.second : it->second.first);
-            })))
-          return Outcome::Fault;
-    } else {
-      // One sequence, of which one token gives logits.
-      for (int64_t tokens : {int64_t(1), options.maxNumTokens})
-        if (failed(add(llvm::Twine(tokens) + (tokens == 1 ? " token" : " tokens"),
-                       [&](StringRef symbol) {
-                         return std::optional<int64_t>(symbol == "T" ? tokens : 1);
-                       })))
-          return Outcome::Fault;
+    for (const StepSizes &step : steps) {
+      auto cost = addCosts(module, step);
+      if (failed(cost))
+        return Outcome::Fault;
+      report.costs.push_back(*cost);
     }
   }
   report.target = options.target;
@@ -212,11 +266,20 @@ Outcome Compiler::describe() {
                     {"vocab_size", model.vocabSize}};
     report.sizes.insert(report.sizes.end(), model.sizes.begin(), model.sizes.end());
     report.parameters = model.countParameters();
-    report.stateBytesPerToken = model.getStateBytesPerToken();
+    if (report.ranks.empty())
+      report.stateBytesPerToken = model.getStateBytesPerToken();
   }
   if (llvm::MulOverflow(report.stateBytesPerToken, options.maxSeqLen, report.stateBytesPerSequence))
     return refuse(state->context, "the state of one sequence takes more than 2^63 bytes");
   report.notes.clear();
+  if (auto padding = module->getAttrOfType<ArrayAttr>(AdaptDialect::kPadding))
+    for (StringRef change : padding.getAsValueRange<StringAttr>())
+      report.notes.push_back(change.str());
+  if (getMeshSize(module, "pp") > 1)
+    report.notes.push_back("the costs of a step are those of one tensor-parallel rank, all stages "
+                           "together");
+  else if (getMeshSize(module, "tp") > 1)
+    report.notes.push_back("the costs of a step are those of one rank");
   if (options.referenceWeights)
     report.notes.push_back("weights are recipes into the original files: they are read, cast and "
                            "packed each time the bundle is loaded");
@@ -229,13 +292,25 @@ Outcome Compiler::checkMemory() {
   for (const Target::Memory &tier : state->target->memory)
     if (tier.bytes && (!memory || *tier.bytes > *memory->bytes))
       memory = &tier;
-  int64_t needed = report.weightBytes + report.arenaBytes + report.stateBytesPerSequence;
-  if (!memory || needed <= *memory->bytes)
+  if (!memory)
     return Outcome::Done;
-  return refuse(state->context,
-                "does not fit into " + memory->name + " of " + formatBytes(*memory->bytes) +
-                    ": weights " + formatBytes(report.weightBytes) + ", activations " +
-                    formatBytes(report.arenaBytes) + " (smaller with --max-num-tokens), state of " +
-                    "one sequence " + formatBytes(report.stateBytesPerSequence) +
-                    " (smaller with --max-seq-len), together " + formatBytes(needed));
+  Outcome outcome = Outcome::Done;
+  for (auto [number, rank] : llvm::enumerate(report.ranks)) {
+    int64_t sequence = 0, needed = 0;
+    bool overflow = llvm::MulOverflow(rank.stateBytesPerToken, options.maxSeqLen, sequence) ||
+                    llvm::AddOverflow(rank.weightBytes, rank.arenaBytes, needed) ||
+                    llvm::AddOverflow(needed, sequence, needed);
+    // The ranks of a stage need the same.
+    if (rank.tpRank != 0 || (!overflow && needed <= *memory->bytes))
+      continue;
+    std::string who = report.ranks.size() == 1 ? "" : "rank " + std::to_string(number) + " ";
+    outcome = refuse(
+        state->context,
+        who + "does not fit into " + memory->name + " of " + formatBytes(*memory->bytes) +
+            ": weights " + formatBytes(rank.weightBytes) + ", activations " +
+            formatBytes(rank.arenaBytes) + " (smaller with --max-num-tokens), state of " +
+            "one sequence " + formatBytes(sequence) + " (smaller with --max-seq-len), together " +
+            (overflow ? "more than 2^63 bytes" : formatBytes(needed)));
+  }
+  return outcome;
 }

@@ -17,7 +17,10 @@ using namespace mlir;
 using namespace adapt;
 
 namespace {
-constexpr llvm::StringLiteral kRank = "rank0/";
+// One library holds the kernels of all ranks: equal local shapes share one.
+constexpr llvm::StringLiteral kKernels = "rank0/kernels.so";
+
+std::string getDirectory(int64_t rank) { return "rank" + std::to_string(rank); }
 
 // Files of the checkpoint that the runtime reads.
 constexpr llvm::StringLiteral kTokenizerFiles[] = {"tokenizer.json", "tokenizer_config.json"};
@@ -61,10 +64,11 @@ std::string toString(const absl::Status &status) { return std::string(status.mes
 //===----------------------------------------------------------------------===//
 
 namespace {
-// Evaluates the recipes into weight files, in order of execution.
+// Evaluates the recipes into weight files of a rank, in order of execution.
 absl::Status convertWeights(llvm::ArrayRef<WeightInstance> weights, llvm::ArrayRef<int> entries,
                             const weights::SourceProvider &sources, const std::string &directory,
-                            schema::WeightTable &table, BundleWriter &bundle) {
+                            std::map<std::string, std::string> metadata, schema::WeightTable &table,
+                            BundleWriter &bundle) {
   table.set_mode(schema::WeightTable::CONVERTED);
   std::vector<weights::WeightItem> items;
   for (auto [weight, entry] : llvm::zip_equal(weights, entries)) {
@@ -74,23 +78,24 @@ absl::Status convertWeights(llvm::ArrayRef<WeightInstance> weights, llvm::ArrayR
     items.push_back(std::move(item));
   }
   weights::WeightWriterOptions options;
-  options.metadata = weights::rankMetadata(0, 1, 0, 1, 0, 1);
+  options.metadata = std::move(metadata);
   auto writer = weights::WeightWriter::plan(std::move(items), options);
   if (!writer.ok())
     return writer.status();
-  absl::Status status = writer->write(
-      directory, [&](size_t item, const weights::Evaluation::Sink &sink) -> absl::Status {
-        weights::Bindings bindings;
-        bindings.indices = weights[item].indices;
-        auto evaluation =
-            weights::Evaluation::prepare(table.params(entries[item]).recipe(), bindings, sources);
-        return evaluation.ok() ? evaluation->stream(sink) : evaluation.status();
-      });
+  absl::Status status =
+      writer->write((bundle.getDirectory() + "/" + directory).str(),
+                    [&](size_t item, const weights::Evaluation::Sink &sink) -> absl::Status {
+                      weights::Bindings bindings;
+                      bindings.indices = weights[item].indices;
+                      auto evaluation = weights::Evaluation::prepare(
+                          table.params(entries[item]).recipe(), bindings, sources);
+                      return evaluation.ok() ? evaluation->stream(sink) : evaluation.status();
+                    });
   if (!status.ok())
     return status;
   writer->describe(table);
   for (const auto &file : writer->files())
-    bundle.addWritten(kRank.str() + file.name, file.bytes, file.xxh3);
+    bundle.addWritten(directory + "/" + file.name, file.bytes, file.xxh3);
   return absl::OkStatus();
 }
 
@@ -138,12 +143,9 @@ Outcome Compiler::emit() {
   ModuleOp module = getModule();
   auto fail = [&](llvm::Error error) { return refuse(context, llvm::toString(std::move(error))); };
 
-  program::ModuleOp program = program::getProgram(module);
-  if (!program) // only IR that a user gave can lack it
+  auto programs = program::getPrograms(module);
+  if (failed(programs)) // only IR that a user gave can lack one
     return refuse(context, options.input + " has no program: it is not the IR at the end of plan");
-  schema::Program exported;
-  if (failed(program::exportProgram(program, exported)))
-    return options.compileFrom ? Outcome::Refused : Outcome::Fault;
 
   if (options.referenceWeights && state->sources && !state->checkpoint)
     return refuse(context, "--weights=reference is for safetensors: " + options.input +
@@ -153,13 +155,26 @@ Outcome Compiler::emit() {
                                ? "there are no weights to emit: --checkpoint names their folder"
                                : "there are no weights to emit: " + options.input +
                                      " has a config.json but no safetensors");
-  auto weights = collectWeights(module);
-  schema::WeightTable table;
-  FailureOr<std::vector<int>> entries = failure();
-  if (succeeded(weights))
-    entries = exportParams(*weights, table);
-  if (failed(entries))
-    return options.compileFrom ? Outcome::Refused : Outcome::Fault;
+  // Stages: what their ranks share.
+  struct Stage {
+    schema::Program program;
+    std::vector<WeightInstance> weights;
+    schema::WeightTable table;
+    std::vector<int> entries;
+  };
+  std::vector<Stage> stages(programs->size());
+  for (auto [stage, program] : llvm::zip_equal(stages, *programs)) {
+    FailureOr<std::vector<int>> entries = failure();
+    bool exported = succeeded(program::exportProgram(program, stage.program));
+    auto entry = *program.getBody().getOps<program::EntryOp>().begin();
+    auto weights = collectWeights(module, entry.getFunction());
+    if (succeeded(weights))
+      entries = exportParams(*weights, stage.table);
+    if (!exported || failed(entries))
+      return options.compileFrom ? Outcome::Refused : Outcome::Fault;
+    stage.weights = std::move(*weights);
+    stage.entries = std::move(*entries);
+  }
 
   FailureOr<std::string> kernels = state->generator->compile(module);
   if (failed(kernels))
@@ -171,23 +186,42 @@ Outcome Compiler::emit() {
   state->bundle.emplace(std::move(*bundle));
   BundleWriter &writer = *state->bundle;
 
-  absl::Status status;
-  if (options.referenceWeights) {
-    status = referenceWeights(*state->checkpoint, table);
-  } else {
-    std::string directory = (writer.getDirectory() + "/" + kRank.drop_back()).str();
-    if (std::error_code code = llvm::sys::fs::create_directories(directory))
-      return refuse(context, "cannot make the folder " + directory + ": " + code.message());
-    status = convertWeights(*weights, *entries, *state->sources, directory, table, writer);
+  int64_t tp = getMeshSize(module, "tp"), pp = stages.size();
+  llvm::json::Array ranks;
+  for (auto [ppRank, stage] : llvm::enumerate(stages)) {
+    std::string program = getDirectory(ppRank * tp) + "/program.pb";
+    if (llvm::Error error = writer.addFile(program, serialize(stage.program)))
+      return fail(std::move(error));
+    for (int64_t tpRank = 0; tpRank < tp; ++tpRank) {
+      int64_t rank = ppRank * tp + tpRank;
+      std::string directory = getDirectory(rank);
+      // Recipes of the rank's own.
+      schema::WeightTable table = stage.table;
+      bindSymbol(table, AdaptDialect::getCoordinate("tp"), tpRank);
+      absl::Status status;
+      if (options.referenceWeights) {
+        status = referenceWeights(*state->checkpoint, table);
+      } else {
+        std::string folder = (writer.getDirectory() + "/" + directory).str();
+        if (std::error_code code = llvm::sys::fs::create_directories(folder))
+          return refuse(context, "cannot make the folder " + folder + ": " + code.message());
+        status = convertWeights(stage.weights, stage.entries, *state->sources, directory,
+                                weights::rankMetadata(tpRank, tp, ppRank, pp, 0, 1), table, writer);
+      }
+      if (!status.ok())
+        return refuse(context, ::toString(status));
+      if (llvm::Error error = writer.addFile(directory + "/weights.pb", serialize(table)))
+        return fail(std::move(error));
+      llvm::json::Object entry{
+          {"directory", directory}, {"pp_rank", int64_t(ppRank)},           {"tp_rank", tpRank},
+          {"program", program},     {"weights", directory + "/weights.pb"}, {"kernels", kKernels}};
+      if (const auto &layers = report.ranks[rank].layers)
+        entry["layers"] = llvm::json::Array{layers->first, layers->second};
+      ranks.push_back(std::move(entry));
+    }
   }
-  if (!status.ok())
-    return refuse(context, ::toString(status));
 
-  if (llvm::Error error = writer.addFile((kRank + "program.pb").str(), serialize(exported)))
-    return fail(std::move(error));
-  if (llvm::Error error = writer.addFile((kRank + "weights.pb").str(), serialize(table)))
-    return fail(std::move(error));
-  if (llvm::Error error = writer.addFile((kRank + "kernels.so").str(), *kernels))
+  if (llvm::Error error = writer.addFile(kKernels, *kernels))
     return fail(std::move(error));
   for (const auto &[phase, bytes] : state->bytecode)
     if (llvm::Error error = writer.addFile(("ir/" + getName(phase) + ".mlirbc").str(), bytes))
@@ -223,18 +257,6 @@ Outcome Compiler::emit() {
   auto kind = model.getAs<StringAttr>("kind");
   if (!kind || kind.getValue() != "graph")
     limits["block_tokens"] = get(target, "block_tokens");
-  llvm::json::Object rank{{"directory", kRank.drop_back()},
-                          {"pp_rank", 0},
-                          {"tp_rank", 0},
-                          {"program", (kRank + "program.pb").str()},
-                          {"weights", (kRank + "weights.pb").str()},
-                          {"kernels", (kRank + "kernels.so").str()}};
-  int64_t lastLayer = -1;
-  for (const WeightInstance &weight : *weights)
-    if (auto layer = weight.indices.find("layer"); layer != weight.indices.end())
-      lastLayer = std::max(lastLayer, layer->second);
-  if (lastLayer >= 0)
-    rank["layers"] = llvm::json::Array{0, lastLayer};
   state->manifest = llvm::json::Object{
       {"format", "adaptc-bundle"},
       {"format_version", rt::kBundleFormatVersion},
@@ -245,10 +267,10 @@ Outcome Compiler::emit() {
       {"target", llvm::json::Object{{"name", get(target, "name")},
                                     {"cpu", get(target, "cpu")},
                                     {"features", get(target, "features")}}},
-      {"parallel", llvm::json::Object{{"tp", 1}, {"pp", 1}, {"dp", 1}, {"ep", 1}}},
+      {"parallel", llvm::json::Object{{"tp", tp}, {"pp", pp}, {"dp", 1}, {"ep", 1}}},
       {"model", std::move(modelObject)},
       {"limits", std::move(limits)},
-      {"ranks", llvm::json::Array{std::move(rank)}}};
+      {"ranks", std::move(ranks)}};
   if (tokenizer.getAsObject())
     state->manifest["tokenizer"] = std::move(tokenizer);
   return Outcome::Done;

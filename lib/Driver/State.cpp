@@ -215,11 +215,6 @@ Outcome setMesh(ModuleOp module, const CompileOptions &options) {
   else if (isSharded && !mesh.empty() && wanted != known)
     return refuse(*module.getContext(),
                   "--tp and --pp are not those that " + options.input + " was sharded for");
-  if (getMeshSize(module, "tp") * getMeshSize(module, "pp") > 1 &&
-      options.compileTo.value_or(Phase::Emit) > Phase::Fuse)
-    return refuse(*module.getContext(),
-                  "the phases plan and emit make programs of one rank; with --tp or --pp stop "
-                  "before them, with --compile-to=fuse");
   if (isSharded && getMeshSize(module, "tp") > 1) {
     // The coordinate that recipes and kernels use as a size.
     NamedAttrList limits(module->getAttrOfType<DictionaryAttr>(SizeBounds::kAttribute));

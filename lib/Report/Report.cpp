@@ -29,6 +29,48 @@ int64_t Report::getNumParameters() const {
   return sum;
 }
 
+int64_t Report::getWeightBytes() const {
+  int64_t sum = 0;
+  for (const Rank &rank : ranks)
+    sum += rank.weightBytes;
+  return sum;
+}
+
+int64_t Report::getWireBytes(size_t step) const {
+  int64_t sum = 0;
+  for (const Communication &c : communication)
+    sum += c.count * c.groups * c.bytes[step].second;
+  return sum;
+}
+
+namespace {
+json::Object toJson(const Report::Rank &rank) {
+  json::Object object{{"pp_rank", rank.ppRank},
+                      {"tp_rank", rank.tpRank},
+                      {"resident_bytes", rank.weightBytes},
+                      {"dynamic_arena_bytes", rank.arenaBytes},
+                      {"state_bytes_per_token", rank.stateBytesPerToken}};
+  if (rank.layers)
+    object["layers"] = json::Array{rank.layers->first, rank.layers->second};
+  return object;
+}
+
+json::Object toJson(const Report::Communication &c, ArrayRef<Report::StepCost> steps) {
+  json::Array stepArray;
+  for (const auto &[step, bytes] : zip_equal(steps, c.bytes))
+    stepArray.push_back(json::Object{
+        {"step", step.step}, {"payload_bytes", bytes.first}, {"wire_bytes", bytes.second}});
+  json::Object object{{"kind", c.kind},     {"axis", c.axis},
+                      {"stage", c.stage},   {"function", c.function},
+                      {"buffer", c.what},   {"count", c.count},
+                      {"groups", c.groups}, {"payload", c.payload},
+                      {"wire", c.wire},     {"steps", std::move(stepArray)}};
+  if (c.peer >= 0)
+    object["peer"] = c.peer;
+  return object;
+}
+} // namespace
+
 json::Object Report::toJson() const {
   json::Object sizesObject, parametersObject, limitsObject;
   for (const auto &[key, value] : sizes)
@@ -60,6 +102,14 @@ json::Object Report::toJson() const {
   for (const Kernel &k : kernels)
     kernelArray.push_back(json::Object{
         {"name", k.name}, {"variants", json::Array(k.variants)}, {"launches", k.launches}});
+  json::Array rankArray, communicationArray, wireArray;
+  for (const Rank &rank : ranks)
+    rankArray.push_back(::toJson(rank));
+  for (const Communication &c : communication)
+    communicationArray.push_back(::toJson(c, costs));
+  for (size_t step = 0; step < costs.size(); ++step)
+    wireArray.push_back(
+        json::Object{{"step", costs[step].step}, {"wire_bytes", getWireBytes(step)}});
   for (const Phase &p : phases)
     phaseArray.push_back(json::Object{{"name", p.name},
                                       {"seconds", p.seconds},
@@ -79,6 +129,9 @@ json::Object Report::toJson() const {
                                               {"dynamic_arena_bytes", arenaBytes},
                                               {"state_bytes_per_token", stateBytesPerToken},
                                               {"state_bytes_per_sequence", stateBytesPerSequence}}},
+                      {"ranks", std::move(rankArray)},
+                      {"communication", std::move(communicationArray)},
+                      {"communication_total", std::move(wireArray)},
                       {"limits", std::move(limitsObject)},
                       {"phases", std::move(phaseArray)},
                       {"notes", json::Array(notes)}};
@@ -127,6 +180,28 @@ std::string Report::toMarkdown() const {
   os << "| dynamic: activations | " << formatBytes(arenaBytes) << " |\n";
   os << "| dynamic: state of a token | " << formatBytes(stateBytesPerToken) << " |\n";
   os << "| dynamic: state of a full sequence | " << formatBytes(stateBytesPerSequence) << " |\n";
+  if (ranks.size() > 1) {
+    heading(os, "Ranks", "rank | stage | layers | weights | activations | state of a token");
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const Rank &rank = ranks[i];
+      os << "| " << i << " | " << rank.ppRank << " | ";
+      if (rank.layers)
+        os << rank.layers->first << " to " << rank.layers->second;
+      os << " | " << formatBytes(rank.weightBytes) << " | " << formatBytes(rank.arenaBytes) << " | "
+         << formatBytes(rank.stateBytesPerToken) << " |\n";
+    }
+  }
+  if (!communication.empty()) {
+    heading(os, "Communication",
+            "what | stage | where | times a step | bytes, once | on the wire, once");
+    for (const Communication &c : communication)
+      os << "| " << c.kind << " over " << c.axis << " of " << c.what << " | " << c.stage << " | "
+         << c.function << " | " << c.count << " | " << c.payload << " | " << c.wire << " |\n";
+    os << '\n';
+    for (size_t step = 0; step < costs.size(); ++step)
+      os << "A step of " << costs[step].step << ": " << formatBytes(getWireBytes(step))
+         << " on the wire.\n";
+  }
   heading(os, "Limits", "limit | value");
   for (const auto &[key, value] : limits)
     os << "| " << key << " | " << value << " |\n";

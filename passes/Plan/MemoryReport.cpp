@@ -1,15 +1,28 @@
 #include "passes/Plan/MemoryReport.h"
-#include "dialects/Program/Export.h"
 #include "passes/Common/Structure.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace adapt;
 
-FailureOr<MemoryReport> adapt::reportMemory(ModuleOp module) {
-  program::ModuleOp program = program::getProgram(module);
-  if (!program)
-    return failure();
+static void visitSteps(SymbolTable &functions, StringRef name, DictionaryAttr indices,
+                       llvm::function_ref<void(Operation *, DictionaryAttr)> visit) {
+  auto function = functions.lookup<program::FunctionOp>(name);
+  for (auto step : function.getBody().getOps<program::StepOpInterface>()) {
+    visit(step, indices);
+    if (auto call = dyn_cast<program::CallOp>(*step))
+      visitSteps(functions, call.getCallee(), call.getIndices(), visit);
+  }
+}
+
+void adapt::forEachStep(program::ModuleOp program,
+                        llvm::function_ref<void(Operation *, DictionaryAttr)> visit) {
+  SymbolTable functions(program);
+  for (auto entry : program.getBody().getOps<program::EntryOp>())
+    visitSteps(functions, entry.getFunction(), DictionaryAttr::get(program.getContext()), visit);
+}
+
+FailureOr<MemoryReport> adapt::reportMemory(program::ModuleOp program) {
   MemoryReport report;
   bool overflow = false;
   auto add = [&](int64_t &sum, int64_t bytes) {
@@ -17,14 +30,19 @@ FailureOr<MemoryReport> adapt::reportMemory(ModuleOp module) {
   };
 
   llvm::StringSet<> seen;
-  forEachInstance(module, [&](func::FuncOp function, DictionaryAttr indices) {
-    for (auto param : function.getOps<ParamOp>()) {
-      if (!seen.insert(fillTemplate(param.getName(), indices)).second)
+  forEachStep(program, [&](Operation *step, DictionaryAttr indices) {
+    for (Value buffer : step->getOperands()) {
+      auto weight = buffer.getDefiningOp<program::WeightOp>();
+      if (!weight || !seen.insert(fillTemplate(weight.getName(), indices)).second)
         continue;
       auto bytes =
-          dyn_cast<AffineConstantExpr>(getNumBytes(cast<RankedTensorType>(param.getType())));
+          dyn_cast<AffineConstantExpr>(getNumBytes(cast<RankedTensorType>(weight.getType())));
       add(report.weights, bytes ? bytes.getValue() : -1);
       ++report.numWeights;
+    }
+    if (auto layer = indices.getAs<IntegerAttr>("layer")) {
+      auto [first, last] = report.layers.value_or(std::pair(layer.getInt(), layer.getInt()));
+      report.layers = {std::min(first, layer.getInt()), std::max(last, layer.getInt())};
     }
   });
   report.arena = program.getArenaBytes();

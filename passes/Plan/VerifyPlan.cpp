@@ -3,6 +3,7 @@
 #include "passes/Common/Structure.h"
 #include "passes/Plan/Passes.h"
 #include <limits>
+#include <map>
 
 namespace adapt {
 #define GEN_PASS_DEF_VERIFYPLAN
@@ -18,17 +19,21 @@ struct VerifyPlan : adapt::impl::VerifyPlanBase<VerifyPlan> {
   using Base::Base;
 
   void runOnOperation() override {
-    program::ModuleOp program = program::getProgram(getOperation());
+    FailureOr<SmallVector<program::ModuleOp>> programs = program::getPrograms(getOperation());
     FailureOr<SizeBounds> bounds = SizeBounds::get(getOperation());
-    if (!program || failed(bounds))
+    if (failed(programs) || failed(bounds))
       return signalPassFailure();
     SymbolTable kernels(getOperation());
-    SymbolTable functions(program);
-    llvm::DenseMap<Operation *, program::EntryOp> entries;
-    for (auto entry : program.getBody().getOps<program::EntryOp>())
-      entries[functions.lookup(entry.getFunction())] = entry;
-    for (auto function : program.getBody().getOps<program::FunctionOp>())
-      check(function, entries.lookup(function), *bounds, kernels, functions);
+    for (program::ModuleOp program : *programs) {
+      SymbolTable functions(program);
+      llvm::DenseMap<Operation *, program::EntryOp> entries;
+      for (auto entry : program.getBody().getOps<program::EntryOp>())
+        entries[functions.lookup(entry.getFunction())] = entry;
+      for (auto function : program.getBody().getOps<program::FunctionOp>())
+        check(function, entries.lookup(function), *bounds, kernels, functions);
+      checkRanks(program);
+    }
+    checkTransfers(*programs);
   }
 
 private:
@@ -117,7 +122,8 @@ private:
   /// outputs are its last buffers, and it passes what its kernel expects.
   void checkReads(Operation *op, SymbolTable &kernels, SymbolTable &functions,
                   llvm::DenseSet<Value> &written) {
-    size_t numInputs = op->getNumOperands();
+    size_t numInputs =
+        cast<program::StepOpInterface>(op).getNumRead().value_or(op->getNumOperands());
     if (auto launch = dyn_cast<program::LaunchOp>(op)) {
       auto kernel = kernels.lookup<KernelOp>(launch.getKernel());
       if (!kernel) {
@@ -152,8 +158,6 @@ private:
           fail(op) << "passes '" << getName(buffer) << "' of type " << have << " where @"
                    << launch.getKernel() << " takes " << type;
       }
-    } else if (isa<program::CopyOp>(op)) {
-      numInputs = 1;
     } else if (auto call = dyn_cast<program::CallOp>(op)) {
       // Arguments that the callee writes before it reads are its results.
       auto callee = functions.lookup<program::FunctionOp>(call.getCallee());
@@ -182,15 +186,62 @@ private:
         first = use.getOwner();
         place = use.getOperandNumber();
       }
+    auto step = dyn_cast_or_null<program::StepOpInterface>(first);
+    if (std::optional<unsigned> numRead = step ? step.getNumRead() : std::nullopt)
+      return place < *numRead;
     auto launch = dyn_cast_or_null<program::LaunchOp>(first);
     if (!launch)
-      return isa_and_nonnull<program::CopyOp>(first) && place == 0;
+      return false;
     auto kernel = kernels.lookup<KernelOp>(launch.getKernel());
     if (!kernel)
       return false;
     unsigned outputs =
         llvm::count_if(kernel.getResultTypes(), [](Type type) { return !isa<PagedType>(type); });
     return place + outputs < launch.getBuffers().size();
+  }
+
+  /// A collective's coordinate has as many values as the mesh has ranks along its axis.
+  void checkRanks(program::ModuleOp program) {
+    program.walk([&](program::CollectiveOp op) {
+      int64_t ranks = getMeshSize(getOperation(), op.getAxis());
+      for (auto symbol : program.getBody().getOps<program::SymbolOp>())
+        if (symbol.getName() == AdaptDialect::getCoordinate(op.getAxis()) &&
+            int64_t(symbol.getMax()) + 1 != ranks)
+          fail(op) << "is of " << symbol.getMax() + 1 << " ranks, the mesh has " << ranks
+                   << " along '" << op.getAxis() << "'";
+    });
+  }
+
+  /// What one stage sends another receives, once, as many bytes of it.
+  void checkTransfers(ArrayRef<program::ModuleOp> programs) {
+    struct End {
+      Operation *op;
+      uint64_t stage, peer;
+      DimsAttr bytes;
+    };
+    std::map<uint64_t, End> sent;
+    auto getStage = [](Operation *op) {
+      return op->getParentOfType<program::ModuleOp>().getStage().value_or(0);
+    };
+    for (program::ModuleOp program : programs)
+      program.walk([&](program::SendOp op) {
+        End end{op, getStage(op), op.getPeer(), op.getBytes()};
+        if (!sent.try_emplace(op.getTag(), end).second)
+          fail(op) << "has tag " << op.getTag() << ", as another one";
+      });
+    for (program::ModuleOp program : programs)
+      program.walk([&](program::ReceiveOp op) {
+        auto end = sent.find(op.getTag());
+        if (end == sent.end() || end->second.stage != op.getPeer() ||
+            end->second.peer != getStage(op) || end->second.bytes != op.getBytes()) {
+          fail(op) << "waits for " << op.getBytes() << " bytes of tag " << op.getTag()
+                   << " from stage " << op.getPeer() << ", which sends no such thing here";
+          return;
+        }
+        sent.erase(end);
+      });
+    for (const auto &[tag, end] : sent)
+      fail(end.op) << "sends to stage " << end.peer << ", which does not receive tag " << tag;
   }
 
   void checkOverlaps(ArrayRef<Part> parts) {

@@ -47,8 +47,14 @@ struct PadShards : adapt::impl::PadShardsBase<PadShards> {
       refuse(*weights, refusals.getArrayRef(), ranks);
       return signalPassFailure();
     }
-    for (StringAttr change : changes)
-      emitRemark(module.getLoc()) << kTensorAxis << "=" << ranks << ": " << change.getValue();
+    SmallVector<Attribute> said;
+    for (StringAttr change : changes) {
+      said.push_back(StringAttr::get(&getContext(),
+                                     kTensorAxis + "=" + Twine(ranks) + ": " + change.getValue()));
+      emitRemark(module.getLoc()) << cast<StringAttr>(said.back()).getValue();
+    }
+    if (!said.empty())
+      module->setAttr(AdaptDialect::kPadding, ArrayAttr::get(&getContext(), said));
 
     for (Weight &weight : *weights)
       pad(weight, ranks, resizer);

@@ -125,11 +125,58 @@ int adapt::runCompile(CommandOptions &options) {
   }
   if (outcome == Outcome::Done)
     llvm::errs() << "wrote " << compiler.getOutput() << " ("
-                 << formatBytes(compiler.getReport().weightBytes)
+                 << formatBytes(compiler.getReport().getWeightBytes())
                  << (compile.referenceWeights ? " of weights by reference, " : " of weights, ")
                  << compiler.getReport().kernels.size() << " kernels)\n";
   return finish(outcome, options, compiler);
 }
+
+namespace {
+// A table a stage: its ranks hold the same.
+void printRanks(const Report &report) {
+  llvm::raw_ostream &os = llvm::outs();
+  auto row = [&](llvm::StringRef name, int64_t bytes) {
+    os << llvm::formatv("  {0,-44}{1,12}  ({2} bytes)\n", name, formatBytes(bytes), bytes);
+  };
+  int64_t maxSeqLen = 0;
+  for (const auto &[limit, value] : report.limits)
+    if (limit == "max_seq_len")
+      maxSeqLen = value;
+  for (size_t first = 0; first < report.ranks.size();) {
+    const Report::Rank &rank = report.ranks[first];
+    size_t next = first;
+    while (next < report.ranks.size() && report.ranks[next].ppRank == rank.ppRank)
+      ++next;
+    os << "bytes on rank " << first;
+    if (next - first > 1)
+      os << ", and on each of the ranks to " << next - 1;
+    if (report.ranks.size() > next - first && rank.layers)
+      os << ": layers " << rank.layers->first << " to " << rank.layers->second;
+    os << '\n';
+    row("resident: weights", rank.weightBytes);
+    row("dynamic: activations", rank.arenaBytes);
+    row("dynamic: state of a token", rank.stateBytesPerToken);
+    row("dynamic: state of a sequence of max_seq_len", rank.stateBytesPerToken * maxSeqLen);
+    first = next;
+  }
+}
+
+void printCommunication(const Report &report) {
+  llvm::raw_ostream &os = llvm::outs();
+  for (size_t step = 0; step < report.costs.size() && !report.communication.empty(); ++step) {
+    os << "on the wire in a step of " << report.costs[step].step << ": "
+       << formatBytes(report.getWireBytes(step)) << " (" << report.getWireBytes(step)
+       << " bytes)\n";
+    for (const Report::Communication &c : report.communication) {
+      os << "  " << c.count * c.groups << " x " << c.kind << " over " << c.axis << ", " << c.what
+         << " in @" << c.function << ", stage " << c.stage;
+      if (c.peer >= 0)
+        os << " to " << c.peer;
+      os << ": " << c.wire << " = " << c.bytes[step].second << " bytes\n";
+    }
+  }
+}
+} // namespace
 
 int adapt::runPlan(CommandOptions &options) {
   Compiler compiler(options.compile);
@@ -138,22 +185,16 @@ int adapt::runPlan(CommandOptions &options) {
     return finish(outcome, options, compiler);
   const Report &report = compiler.getReport();
   llvm::raw_ostream &os = llvm::outs();
-  auto row = [&](llvm::StringRef name, int64_t bytes) {
-    os << llvm::formatv("  {0,-44}{1,12}  ({2} bytes)\n", name, formatBytes(bytes), bytes);
-  };
   os << report.name << " on " << report.target << ", " << report.dtype << ", "
      << report.getNumParameters() << " parameters\n";
   for (const auto &[limit, value] : report.limits)
     os << llvm::formatv("  {0,-44}{1,12}\n", limit, value);
-  os << "bytes on rank 0\n";
-  row("resident: weights", report.weightBytes);
-  row("dynamic: activations", report.arenaBytes);
-  row("dynamic: state of a token", report.stateBytesPerToken);
-  row("dynamic: state of a sequence of max_seq_len", report.stateBytesPerSequence);
+  printRanks(report);
   for (const Report::StepCost &cost : report.costs)
     os << "a step of " << cost.step << ": " << cost.flops << " operations, "
        << formatBytes(cost.bytesRead) << " read and " << formatBytes(cost.bytesWritten)
        << " written before fusion, state not counted\n";
+  printCommunication(report);
   for (const std::string &note : report.notes)
     os << "note: " << note << '\n';
   return flushOutput() ? 0 : 1;

@@ -39,6 +39,25 @@ struct Report {
     int64_t launches;                  ///< in one step
   };
 
+  /// What a rank holds, with `plan`; in order of the ranks, pp_rank * tp + tp_rank.
+  struct Rank {
+    int64_t ppRank, tpRank;
+    std::optional<std::pair<int64_t, int64_t>> layers; ///< first and last of the stage
+    int64_t weightBytes, arenaBytes, stateBytesPerToken;
+  };
+  /// A collective or a transfer between stages.
+  struct Communication {
+    std::string kind, axis;     ///< "all_reduce" over "tp"
+    int64_t stage, peer;        ///< where it runs; the receiving stage of a transfer, or -1
+    std::string function, what; ///< where it stands, and the buffer's name
+    int64_t count;              ///< in one step, layers counted
+    int64_t groups;             ///< of ranks that run it, each for itself
+    /// Bytes of the whole tensor, and what one group sends in all; once, as expressions.
+    std::string payload, wire;
+    /// The same for steps of certain sizes, in the order of `costs`.
+    std::vector<std::pair<int64_t, int64_t>> bytes;
+  };
+
   std::string name, family, target, dtype;
   std::vector<std::pair<std::string, int64_t>> sizes; ///< ("layers", 30), ("hidden_size", 576), …
   std::map<std::string, int64_t> parameters;          ///< by part
@@ -46,7 +65,10 @@ struct Report {
   std::vector<Mapping> mapping;
   std::vector<StepCost> costs;
   std::vector<Kernel> kernels;
+  std::vector<Rank> ranks;
+  std::vector<Communication> communication;
 
+  // Of the rank that has most of it.
   int64_t weightBytes = 0; ///< resident, as stored
   int64_t arenaBytes = 0;  ///< activations
   int64_t stateBytesPerToken = 0;
@@ -58,6 +80,10 @@ struct Report {
   std::vector<std::string> notes;
 
   int64_t getNumParameters() const;
+  /// Of all ranks together.
+  int64_t getWeightBytes() const;
+  /// What all ranks send in the step `costs[step]`.
+  int64_t getWireBytes(size_t step) const;
   llvm::json::Object toJson() const;
   std::string toMarkdown() const;
 };

@@ -89,7 +89,7 @@ struct ExportTest : testing::Test {
 TEST_F(ExportTest, SaysTheSame) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kProgram, &context);
   ASSERT_TRUE(module);
-  program::ModuleOp program = program::getProgram(*module);
+  program::ModuleOp program = program::getPrograms(*module)->front();
   ASSERT_TRUE(program);
   schema::Program exported, expected;
   ASSERT_TRUE(succeeded(program::exportProgram(program, exported)));
@@ -117,6 +117,6 @@ program.module arena 128 {
     return success();
   });
   schema::Program exported;
-  EXPECT_TRUE(failed(program::exportProgram(program::getProgram(*module), exported)));
+  EXPECT_TRUE(failed(program::exportProgram(program::getPrograms(*module)->front(), exported)));
   EXPECT_EQ(errors, 2u);
 }
