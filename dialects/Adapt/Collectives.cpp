@@ -1,5 +1,5 @@
+#include "dialects/Adapt/Collectives.h"
 #include "adapt/Interpreter/Evaluation.h"
-#include "dialects/Adapt/AdaptDialect.h"
 #include "dialects/Adapt/Recipes.h"
 
 using namespace mlir;
@@ -15,6 +15,13 @@ LogicalResult verifyRanks(Operation *op, int64_t ranks) {
 }
 
 using RankValues = ArrayRef<SmallVector<interp::Value>>;
+
+SmallVector<interp::Tensor> getTensors(RankValues operands) {
+  SmallVector<interp::Tensor> tensors;
+  for (const auto &rank : operands)
+    tensors.push_back(rank[0].tensor());
+  return tensors;
+}
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -37,19 +44,18 @@ AffineExpr AllReduceOp::getWireBytes() {
   return getNumBytes(typeOf(getInput())) * (2 * (int64_t(getRanks()) - 1));
 }
 
-LogicalResult AllReduceOp::evaluateRanks(ArrayRef<interp::EvalContext *> contexts,
-                                         RankValues operands,
-                                         MutableArrayRef<SmallVector<interp::Value>> results) {
-  interp::Tensor sum = operands[0][0].tensor();
+interp::Tensor adapt::combineRanks(const interp::EvalContext &context, ReduceKind kind,
+                                   ArrayRef<interp::Tensor> parts) {
+  interp::Tensor result = parts[0];
   auto combine = [&](auto out, auto get, auto zero) {
     using Accumulator = decltype(zero);
     for (size_t i = 0; i < out.size(); ++i) {
       Accumulator value = Accumulator(out[i]);
-      for (const auto &rank : operands.drop_front()) {
-        Accumulator other = Accumulator(get(rank[0].tensor())[i]);
-        if (getKind() == ReduceKind::Sum)
+      for (const interp::Tensor &part : parts.drop_front()) {
+        Accumulator other = Accumulator(get(part)[i]);
+        if (kind == ReduceKind::Sum)
           value += other;
-        else if (getKind() == ReduceKind::Max)
+        else if (kind == ReduceKind::Max)
           value = std::max(value, other);
         else
           value = std::min(value, other);
@@ -57,12 +63,19 @@ LogicalResult AllReduceOp::evaluateRanks(ArrayRef<interp::EvalContext *> context
       out[i] = value;
     }
   };
-  if (sum.isFloat())
-    contexts[0]->withAccumulator(sum.getElementType(), [&](auto zero) {
-      combine(sum.mutableFloats(), [](const interp::Tensor &t) { return t.floats(); }, zero);
+  if (result.isFloat())
+    context.withAccumulator(result.getElementType(), [&](auto zero) {
+      combine(result.mutableFloats(), [](const interp::Tensor &t) { return t.floats(); }, zero);
     });
   else
-    combine(sum.mutableInts(), [](const interp::Tensor &t) { return t.ints(); }, int64_t(0));
+    combine(result.mutableInts(), [](const interp::Tensor &t) { return t.ints(); }, int64_t(0));
+  return result;
+}
+
+LogicalResult AllReduceOp::evaluateRanks(ArrayRef<interp::EvalContext *> contexts,
+                                         RankValues operands,
+                                         MutableArrayRef<SmallVector<interp::Value>> results) {
+  interp::Tensor sum = combineRanks(*contexts[0], getKind(), getTensors(operands));
   for (auto &rank : results)
     rank.push_back(sum);
   return success();
@@ -96,29 +109,52 @@ AffineExpr AllGatherOp::getWireBytes() {
   return getNumBytes(typeOf(getResult())) * (int64_t(getRanks()) - 1);
 }
 
-LogicalResult AllGatherOp::evaluateRanks(ArrayRef<interp::EvalContext *> contexts,
-                                         RankValues operands,
-                                         MutableArrayRef<SmallVector<interp::Value>> results) {
-  FailureOr<interp::Tensor> whole = contexts[0]->makeTensor(*this, getType());
-  if (failed(whole))
-    return failure();
-  const interp::Tensor &first = operands[0][0].tensor();
+/// Copies between the whole and one of its parts along an axis.
+template <typename Copy>
+static void copyPart(ArrayRef<int64_t> partShape, unsigned axis, int64_t part, int64_t parts,
+                     Copy copy) {
   int64_t run = 1, outer = 1; // elements of a part's contiguous run, and the number of runs
-  for (int64_t i = 0; i < first.getRank(); ++i)
-    (i < int64_t(getAxis()) ? outer : run) *= first.getDim(i);
-  int64_t stride = run * int64_t(operands.size());
-  auto place = [&](auto out, auto get) {
-    for (auto [rank, values] : llvm::enumerate(operands))
-      for (int64_t i = 0; i < outer; ++i)
-        llvm::copy(get(values[0].tensor()).slice(i * run, run),
-                   out.begin() + i * stride + int64_t(rank) * run);
-  };
-  if (whole->isFloat())
-    place(whole->mutableFloats(), [](const interp::Tensor &t) { return t.floats(); });
-  else
-    place(whole->mutableInts(), [](const interp::Tensor &t) { return t.ints(); });
+  for (auto [i, size] : llvm::enumerate(partShape))
+    (i < axis ? outer : run) *= size;
+  for (int64_t i = 0; i < outer; ++i)
+    copy(/*inWhole=*/(i * parts + part) * run, /*inPart=*/i * run, run);
+}
+
+interp::Tensor adapt::gatherRanks(ArrayRef<interp::Tensor> parts, unsigned axis) {
+  SmallVector<int64_t> shape(parts[0].getShape());
+  shape[axis] *= parts.size();
+  interp::Tensor whole(parts[0].getElementType(), shape);
+  for (auto [rank, part] : llvm::enumerate(parts))
+    copyPart(part.getShape(), axis, rank, parts.size(),
+             [&, &part = part](int64_t inWhole, int64_t inPart, int64_t run) {
+               if (whole.isFloat())
+                 llvm::copy(part.floats().slice(inPart, run),
+                            whole.mutableFloats().begin() + inWhole);
+               else
+                 llvm::copy(part.ints().slice(inPart, run), whole.mutableInts().begin() + inWhole);
+             });
+  return whole;
+}
+
+interp::Tensor adapt::takePart(const interp::Tensor &whole, unsigned axis, int64_t part,
+                               int64_t parts) {
+  SmallVector<int64_t> shape(whole.getShape());
+  shape[axis] /= parts;
+  interp::Tensor result(whole.getElementType(), shape);
+  copyPart(shape, axis, part, parts, [&](int64_t inWhole, int64_t inPart, int64_t run) {
+    if (whole.isFloat())
+      llvm::copy(whole.floats().slice(inWhole, run), result.mutableFloats().begin() + inPart);
+    else
+      llvm::copy(whole.ints().slice(inWhole, run), result.mutableInts().begin() + inPart);
+  });
+  return result;
+}
+
+LogicalResult AllGatherOp::evaluateRanks(ArrayRef<interp::EvalContext *>, RankValues operands,
+                                         MutableArrayRef<SmallVector<interp::Value>> results) {
+  interp::Tensor whole = gatherRanks(getTensors(operands), getAxis());
   for (auto &rank : results)
-    rank.push_back(*whole);
+    rank.push_back(whole);
   return success();
 }
 

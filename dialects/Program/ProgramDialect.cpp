@@ -240,32 +240,17 @@ static LogicalResult verifyOneSize(Operation *op, DimsAttr bytes) {
   return success();
 }
 
-/// What goes to other ranks is an activation.
-static LogicalResult verifyExchanged(Operation *op, Value buffer) {
-  BufferOpInterface declared = getDeclaration(buffer);
-  if (isa<ArenaOp, ArgumentOp>(declared))
-    return success();
-  return op->emitOpError() << "exchanges '" << declared.getBufferName()
-                           << "', which is neither in the arena nor an argument";
-}
-
 ArrayRef<AffineExpr> program::LaunchOp::getStepSizes() { return getSizes().getExprs(); }
 
 LogicalResult CopyOp::verify() { return verifyOneSize(*this, getBytes()); }
 std::optional<unsigned> CopyOp::getNumRead() { return 1; }
 ArrayRef<AffineExpr> CopyOp::getStepSizes() { return getBytes().getExprs(); }
 
-LogicalResult SendOp::verify() {
-  return failure(failed(verifyOneSize(*this, getBytes())) ||
-                 failed(verifyExchanged(*this, getBuffer())));
-}
+LogicalResult SendOp::verify() { return verifyOneSize(*this, getBytes()); }
 std::optional<unsigned> SendOp::getNumRead() { return 1; }
 ArrayRef<AffineExpr> SendOp::getStepSizes() { return getBytes().getExprs(); }
 
-LogicalResult ReceiveOp::verify() {
-  return failure(failed(verifyOneSize(*this, getBytes())) ||
-                 failed(verifyExchanged(*this, getBuffer())));
-}
+LogicalResult ReceiveOp::verify() { return verifyOneSize(*this, getBytes()); }
 std::optional<unsigned> ReceiveOp::getNumRead() { return 0; }
 ArrayRef<AffineExpr> ReceiveOp::getStepSizes() { return getBytes().getExprs(); }
 
@@ -273,17 +258,6 @@ LogicalResult CollectiveOp::verify() {
   if (getSizes().getExprs().size() != 2)
     return emitOpError() << "has " << getSizes().getExprs().size()
                          << " sizes instead of two, [outer, inner]";
-  if (failed(verifyExchanged(*this, getFrom())) || failed(verifyExchanged(*this, getTo())))
-    return failure();
-  BufferOpInterface from = getDeclaration(getFrom()), to = getDeclaration(getTo());
-  Type element = from.getBufferType().getElementType();
-  if (to.getBufferType().getElementType() != element)
-    return emitOpError() << "goes from '" << from.getBufferName() << "' of " << element << " to '"
-                         << to.getBufferName() << "' of " << to.getBufferType().getElementType();
-  if (!element.isF32() && !element.isBF16() && !element.isF16() && !element.isSignlessInteger(32))
-    return emitOpError() << "is of " << element << "; possible are f32, bf16, f16 and i32";
-  if (getFrom() == getTo() && getKind() != CollectiveKind::AllReduce)
-    return emitOpError() << "has '" << from.getBufferName() << "' for both ends";
   return success();
 }
 // One buffer for both ends is read and written.
@@ -362,10 +336,31 @@ private:
       check(function, call);
     } else if (auto collective = dyn_cast<CollectiveOp>(op)) {
       check(collective);
+    } else if (isa<SendOp, ReceiveOp>(op)) {
+      checkExchanged(&op);
     }
   }
 
+  /// What goes to other ranks is an activation.
+  void checkExchanged(Operation *op) {
+    llvm::SmallSetVector<Value, 2> buffers(op->operand_begin(), op->operand_end());
+    for (Value buffer : buffers)
+      if (BufferOpInterface declared = getDeclaration(buffer); !isa<ArenaOp, ArgumentOp>(declared))
+        fail(op) << "exchanges '" << declared.getBufferName()
+                 << "', which is neither in the arena nor an argument";
+  }
+
   void check(CollectiveOp op) {
+    checkExchanged(op);
+    BufferOpInterface from = getDeclaration(op.getFrom()), to = getDeclaration(op.getTo());
+    Type element = from.getBufferType().getElementType();
+    if (to.getBufferType().getElementType() != element)
+      fail(op) << "goes from '" << from.getBufferName() << "' of " << element << " to '"
+               << to.getBufferName() << "' of " << to.getBufferType().getElementType();
+    if (!element.isF32() && !element.isBF16() && !element.isF16() && !element.isSignlessInteger(32))
+      fail(op) << "is of " << element << "; possible are f32, bf16, f16 and i32";
+    if (from == to && op.getKind() != CollectiveKind::AllReduce)
+      fail(op) << "has '" << from.getBufferName() << "' for both ends";
     std::string coordinate = AdaptDialect::getCoordinate(op.getAxis());
     if (!symbols.contains(coordinate))
       fail(op) << "goes over '" << op.getAxis() << "', but the program has no symbol '"

@@ -108,7 +108,7 @@ FailureOr<Tensor> Run::runEntry(const TokenBatch &batch) {
   if (int64_t(entry.getBlockTokens()) != blockTokens)
     return fail("the program has blocks of " + llvm::Twine(entry.getBlockTokens()) +
                 " tokens; give --block-tokens");
-  if (entry.getOutputs().empty())
+  if (program->getOutputNames(entry).empty())
     return fail("the entry point has no outputs");
   if (failed(program->createStates(getNumBlocks(batch, blockTokens))))
     return failure();
@@ -213,8 +213,8 @@ FailureOr<std::vector<Result>> Run::runGraph(PlannedProgram &program, program::E
   if (failed(outputs))
     return failure();
   std::vector<Result> named;
-  for (auto [name, value] : llvm::zip_equal(entry.getOutputNames(), *outputs))
-    named.push_back({getName(name).str(), std::move(value)});
+  for (auto [name, value] : llvm::zip_equal(program.getOutputNames(entry), *outputs))
+    named.push_back({name.str(), std::move(value)});
   return named;
 }
 
@@ -235,8 +235,8 @@ FailureOr<std::vector<Result>> Run::runFunction() {
 
 FailureOr<std::vector<Result>> Run::operator()() {
   // After the phase plan the program is what runs; that proves the plan.
-  if (program::ModuleOp op = PlannedProgram::find(module); op && !arguments.ignoreProgram) {
-    program.emplace(op, interpreter);
+  if (auto programs = PlannedProgram::find(module); !programs.empty() && !arguments.ignoreProgram) {
+    program.emplace(programs, interpreter);
     entry = program->lookup(arguments.function);
     if (entry && entry.getKind() == "graph")
       return runGraph(*program, entry);

@@ -67,7 +67,7 @@ FailureOr<State> Interpreter::makeState(Operation *op, Type type, int64_t blocks
 // Functions
 //===----------------------------------------------------------------------===//
 
-static bool haveSameElements(const Tensor &a, const Tensor &b) {
+bool haveSameElements(const Tensor &a, const Tensor &b) {
   if (a.getShape() != b.getShape() || a.isFloat() != b.isFloat())
     return false;
   auto same = [](double x, double y) { return x == y || (x != x && y != y); };
@@ -78,7 +78,7 @@ FailureOr<SmallVector<Value>> Interpreter::run(FunctionOpInterface function,
                                                ArrayRef<Value> arguments, const Bindings &indices,
                                                const Bindings &symbols) {
   std::vector<SmallVector<Value>> each(numRanks, SmallVector<Value>(arguments));
-  auto results = runRanks(function, each, indices, symbols);
+  auto results = runRanks(function, each, indices, std::vector<Bindings>(numRanks, symbols));
   if (failed(results))
     return failure();
   for (unsigned rank = 1; rank < numRanks; ++rank)
@@ -91,7 +91,7 @@ FailureOr<SmallVector<Value>> Interpreter::run(FunctionOpInterface function,
 
 FailureOr<std::vector<SmallVector<Value>>>
 Interpreter::runRanks(FunctionOpInterface function, ArrayRef<SmallVector<Value>> arguments,
-                      const Bindings &indices, const Bindings &symbols) {
+                      const Bindings &indices, ArrayRef<Bindings> symbols) {
   if (function.isExternal())
     return function.emitOpError("cannot be run: it has no body");
   for (StringRef index : getNames(function, AdaptDialect::kIndices))
@@ -99,7 +99,7 @@ Interpreter::runRanks(FunctionOpInterface function, ArrayRef<SmallVector<Value>>
       return function.emitOpError("cannot be run: its index '") << index << "' is not bound";
   std::vector<Bindings> rankSymbols;
   for (unsigned rank = 0; rank < numRanks; ++rank) {
-    EvalContext context = makeContext(symbols, indices, rank);
+    EvalContext context = makeContext(symbols.empty() ? Bindings() : symbols[rank], indices, rank);
     if (failed(bindSymbols(function, function.getArgumentTypes(), arguments[rank], context)))
       return failure();
     rankSymbols.push_back(std::move(context.symbols));
@@ -263,10 +263,6 @@ LogicalResult Interpreter::evaluate(Operation &op, Frame &frame, ArrayRef<RankVa
 //===----------------------------------------------------------------------===//
 // Weights
 //===----------------------------------------------------------------------===//
-
-FailureOr<Value> Interpreter::evaluateParam(Operation *op, const Bindings &indices) {
-  return evaluateParam(op, indices, 0);
-}
 
 FailureOr<Value> Interpreter::evaluateParam(Operation *op, const Bindings &indices, unsigned rank) {
   auto param = cast<ParamOp>(op);

@@ -1,6 +1,7 @@
 #include "adapt/Interpreter/PlannedProgram.h"
 
 #include "adapt/Interpreter/Evaluation.h"
+#include "dialects/Adapt/Collectives.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -11,35 +12,46 @@ namespace adapt::interp {
 /// Calls nest this deep at most.
 static constexpr size_t kMaxFrames = 64;
 
-PlannedProgram::PlannedProgram(program::ModuleOp program, Interpreter &interpreter)
-    : program(program), interpreter(interpreter) {
-  context.mode = interpreter.getOptions().mode;
-  context.maxElements = interpreter.getOptions().maxElements;
-  program->getParentOp()->walk(
+PlannedProgram::PlannedProgram(ArrayRef<program::ModuleOp> programs, Interpreter &interpreter)
+    : interpreter(interpreter), contexts(interpreter.getNumRanks()) {
+  for (program::ModuleOp program : programs)
+    stages.push_back({program, {}});
+  for (EvalContext &context : contexts) {
+    context.mode = interpreter.getOptions().mode;
+    context.maxElements = interpreter.getOptions().maxElements;
+  }
+  stages.front().program->getParentOp()->walk(
       [&](ParamOp param) { params.try_emplace(param.getName(), param.getOperation()); });
 }
 
-program::ModuleOp PlannedProgram::find(ModuleOp module) {
-  auto programs = llvm::to_vector(module.getOps<program::ModuleOp>());
-  return programs.size() == 1 ? programs.front() : program::ModuleOp();
+SmallVector<program::ModuleOp> PlannedProgram::find(ModuleOp module) {
+  SmallVector<program::ModuleOp> programs(module.getOps<program::ModuleOp>());
+  for (auto [number, program] : llvm::enumerate(programs))
+    if (programs.size() > 1 && program.getStage() != number)
+      return {};
+  return programs;
 }
 
-program::EntryOp PlannedProgram::lookup(StringRef name) {
-  for (auto entry : program.getOps<program::EntryOp>())
+program::EntryOp PlannedProgram::lookup(Stage &stage, StringRef name) {
+  for (auto entry : stage.program.getOps<program::EntryOp>())
     if (entry.getName() == name)
       return entry;
   return {};
 }
 
+program::EntryOp PlannedProgram::lookup(StringRef name) { return lookup(stages.front(), name); }
+
 LogicalResult PlannedProgram::createStates(int64_t blocks) {
-  for (auto op : program.getOps<program::StateOp>()) {
-    auto plane = cast<RankedTensorType>(op.getType());
-    FailureOr<State> state =
-        interpreter.makeState(op, PagedType::get(op.getContext(), {plane}), blocks);
-    if (failed(state))
-      return failure();
-    states[op.getSymName()] = {op.getSymName().str(), std::move(state->planes[0]), {}, 0, 0, false};
-  }
+  for (Stage &stage : stages)
+    for (auto op : stage.program.getOps<program::StateOp>()) {
+      auto plane = cast<RankedTensorType>(op.getType());
+      FailureOr<State> state =
+          interpreter.makeState(op, PagedType::get(op.getContext(), {plane}), blocks);
+      if (failed(state))
+        return failure();
+      stage.states[op.getSymName()] = {
+          op.getSymName().str(), RankTensors(contexts.size(), state->planes[0]), {}, 0, 0, false};
+    }
   return success();
 }
 
@@ -47,7 +59,7 @@ LogicalResult PlannedProgram::createStates(int64_t blocks) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-FailureOr<Tensor> PlannedProgram::read(Operation *op, const Storage &storage) {
+FailureOr<PlannedProgram::RankTensors> PlannedProgram::read(Operation *op, const Storage &storage) {
   if (storage.contents)
     return *storage.contents;
   if (storage.overwrittenBy.empty())
@@ -56,7 +68,7 @@ FailureOr<Tensor> PlannedProgram::read(Operation *op, const Storage &storage) {
          << storage.name << "', whose memory was written to as '" << storage.overwrittenBy << "'";
 }
 
-LogicalResult PlannedProgram::write(Operation *op, Storage &storage, Tensor tensor) {
+LogicalResult PlannedProgram::write(Operation *op, Storage &storage, RankTensors tensors) {
   if (storage.readOnly)
     return op->emitOpError("writes to '") << storage.name << "', which is a weight";
   for (Frame &frame : frames)
@@ -65,7 +77,7 @@ LogicalResult PlannedProgram::write(Operation *op, Storage &storage, Tensor tens
         other.contents.reset();
         other.overwrittenBy = storage.name;
       }
-  storage.contents = std::move(tensor);
+  storage.contents = std::move(tensors);
   storage.overwrittenBy.clear();
   return success();
 }
@@ -97,25 +109,29 @@ LogicalResult PlannedProgram::bindBuffers(Frame &frame, ArrayRef<Storage *> argu
                << argument.getBytes() << " bytes, but buffer '" << storage->name << "' has "
                << storage->end - storage->begin;
     } else if (auto plane = dyn_cast<program::PlaneOp>(op)) {
-      auto state = states.find(plane.getState());
-      if (state == states.end())
+      auto state = stage->states.find(plane.getState());
+      if (state == stage->states.end())
         return op.emitOpError("is a plane of @") << plane.getState() << ", which does not exist";
       storage = &state->second;
     } else if (auto weight = dyn_cast<program::WeightOp>(op)) {
       Operation *param = params.lookup(weight.getName());
       if (!param || param->getResult(0).getType() != weight.getType())
         return op.emitOpError("is no adapt.param of this name and type in the module");
-      FailureOr<Value> value = interpreter.evaluateParam(param, frame.indices);
-      if (failed(value))
-        return failure();
-      frame.owned.push_back({name, value->tensor(), {}, 0, 0, true});
+      RankTensors tensors;
+      for (unsigned rank = 0; rank < contexts.size(); ++rank) {
+        FailureOr<Value> value = interpreter.evaluateParam(param, frame.indices, rank);
+        if (failed(value))
+          return failure();
+        tensors.push_back(value->tensor());
+      }
+      frame.owned.push_back({name, std::move(tensors), {}, 0, 0, true});
       storage = &frame.owned.back();
     } else if (auto place = dyn_cast<program::ArenaOp>(op)) {
       int64_t offset = place.getOffset(), bytes = place.getBytes();
       if (offset < 0 || bytes < 0 || offset > arena || bytes > arena - offset)
         return op.emitOpError("lies at ")
                << offset << " with " << bytes << " bytes, in an arena of " << arena;
-      std::optional<int64_t> needed = context.getSize(getNumBytes(buffer.getBufferType()));
+      std::optional<int64_t> needed = getSize(getNumBytes(buffer.getBufferType()));
       if (!needed || *needed > bytes)
         return op.emitOpError("needs ")
                << (needed ? std::to_string(*needed) : "unknown") << " bytes, but has " << bytes;
@@ -143,6 +159,9 @@ LogicalResult PlannedProgram::runSteps(Frame &frame) {
             .Case([&](program::LaunchOp step) { return launch(step, frame); })
             .Case([&](program::CallOp step) { return call(step, frame); })
             .Case([&](program::CopyOp step) { return copy(step, frame); })
+            .Case([&](program::CollectiveOp step) { return collective(step, frame); })
+            .Case([&](program::SendOp step) { return send(step, frame); })
+            .Case([&](program::ReceiveOp step) { return receive(step, frame); })
             .Default([](Operation *step) { return step->emitOpError("cannot be interpreted"); });
     if (failed(done))
       return failure();
@@ -165,17 +184,35 @@ static FailureOr<Tensor> viewAs(Operation *op, const EvalContext &sizes, const T
   return view;
 }
 
+FailureOr<PlannedProgram::RankTensors> PlannedProgram::readAs(Operation *op, const Storage &storage,
+                                                              Type type) {
+  FailureOr<RankTensors> tensors = read(op, storage);
+  if (failed(tensors))
+    return failure();
+  for (auto [tensor, context] : llvm::zip_equal(*tensors, contexts)) {
+    FailureOr<Tensor> view = viewAs(op, context, tensor, type);
+    if (failed(view))
+      return failure();
+    tensor = std::move(*view);
+  }
+  return tensors;
+}
+
 LogicalResult PlannedProgram::launch(program::LaunchOp op, Frame &frame) {
   auto kernel = dyn_cast_or_null<KernelOp>(interpreter.lookup(op.getKernel()).getOperation());
   if (!kernel)
     return op.emitOpError("launches @") << op.getKernel() << ", which is not an adapt.kernel";
-  EvalContext sizes = context;
-  sizes.symbols.clear();
-  for (auto [name, size] : llvm::zip(kernel.getSymbols(), op.getSizes().getExprs())) {
-    std::optional<int64_t> value = context.getSize(size);
-    if (!value)
-      return op.emitOpError("cannot be run: size ") << toString(size) << " is not known";
-    sizes.symbols[name] = *value;
+  std::vector<EvalContext> sizes = contexts; // by the kernel's names
+  std::vector<Bindings> symbols;
+  for (auto [context, own] : llvm::zip_equal(contexts, sizes)) {
+    own.symbols.clear();
+    for (auto [name, size] : llvm::zip(kernel.getSymbols(), op.getSizes().getExprs())) {
+      std::optional<int64_t> value = context.getSize(size);
+      if (!value)
+        return op.emitOpError("cannot be run: size ") << toString(size) << " is not known";
+      own.symbols[name] = *value;
+    }
+    symbols.push_back(own.symbols);
   }
   // Inputs, a state as its planes, then outputs that are not state.
   SmallVector<Storage *> buffers;
@@ -190,47 +227,56 @@ LogicalResult PlannedProgram::launch(program::LaunchOp op, Frame &frame) {
     return op.emitOpError("passes ")
            << buffers.size() << " buffers, @" << op.getKernel() << " takes " << needed;
   size_t place = 0;
-  SmallVector<Value> arguments;
+  std::vector<SmallVector<Value>> arguments(contexts.size());
   SmallVector<SmallVector<Storage *>> planes;
   for (Type type : kernel.getArgumentTypes()) {
     planes.emplace_back();
     auto paged = dyn_cast<PagedType>(type);
-    State state;
+    std::vector<State> states(contexts.size());
     for (size_t i = 0, n = paged ? paged.getPlanes().size() : 1; i < n; ++i) {
       planes.back().push_back(buffers[place]);
-      FailureOr<Tensor> tensor = read(op, *buffers[place++]);
-      if (failed(tensor))
+      FailureOr<RankTensors> tensors = read(op, *buffers[place++]);
+      if (failed(tensors))
         return failure();
-      state.planes.push_back(std::move(*tensor));
+      for (auto [state, tensor] : llvm::zip_equal(states, *tensors))
+        state.planes.push_back(std::move(tensor));
     }
-    if (paged) {
-      arguments.push_back(std::move(state));
-      continue;
+    for (auto [rank, state] : llvm::enumerate(states)) {
+      if (paged) {
+        arguments[rank].push_back(std::move(state));
+        continue;
+      }
+      FailureOr<Tensor> view = viewAs(op, sizes[rank], state.planes[0], type);
+      if (failed(view))
+        return failure();
+      arguments[rank].push_back(std::move(*view));
     }
-    FailureOr<Tensor> view = viewAs(op, sizes, state.planes[0], type);
-    if (failed(view))
-      return failure();
-    arguments.push_back(std::move(*view));
   }
   for (Storage *output : ArrayRef(buffers).drop_front(place))
     for (Storage *input : ArrayRef(buffers).take_front(place))
       if (input->begin < output->end && output->begin < input->end)
         return op.emitOpError("writes buffer '")
                << output->name << "' over its own input '" << input->name << "'";
-  FailureOr<SmallVector<Value>> results = interpreter.run(kernel, arguments, {}, sizes.symbols);
+  auto results = interpreter.runRanks(kernel, arguments, {}, symbols);
   if (failed(results))
     return failure();
-  for (auto [i, result] : llvm::enumerate(*results)) {
-    if (!result.isState()) {
-      if (failed(write(op, *buffers[place++], std::move(result.tensor()))))
+  for (unsigned i = 0; i < kernel.getNumResults(); ++i) {
+    if (!(*results)[0][i].isState()) {
+      RankTensors tensors;
+      for (SmallVector<Value> &ofRank : *results)
+        tensors.push_back(std::move(ofRank[i].tensor()));
+      if (failed(write(op, *buffers[place++], std::move(tensors))))
         return failure();
       continue;
     }
     BlockArgument argument = kernel.getTiedArgument(i);
-    for (auto [plane, tensor] :
-         llvm::zip_equal(planes[argument.getArgNumber()], result.state().planes))
-      if (failed(write(op, *plane, std::move(tensor))))
+    for (auto [number, plane] : llvm::enumerate(planes[argument.getArgNumber()])) {
+      RankTensors tensors;
+      for (SmallVector<Value> &ofRank : *results)
+        tensors.push_back(std::move(ofRank[i].state().planes[number]));
+      if (failed(write(op, *plane, std::move(tensors))))
         return failure();
+    }
   }
   return success();
 }
@@ -259,19 +305,80 @@ LogicalResult PlannedProgram::call(program::CallOp op, Frame &frame) {
   return runSteps(*inner);
 }
 
+static RankedTensorType getType(mlir::Value buffer) {
+  return cast<program::BufferOpInterface>(buffer.getDefiningOp()).getBufferType();
+}
+
 LogicalResult PlannedProgram::copy(program::CopyOp op, Frame &frame) {
   Storage &to = *frame.buffers.lookup(op.getTo());
-  FailureOr<Tensor> tensor = read(op, *frame.buffers.lookup(op.getFrom()));
-  if (failed(tensor))
+  RankedTensorType target = getType(op.getTo());
+  FailureOr<RankTensors> tensors = readAs(op, *frame.buffers.lookup(op.getFrom()), target);
+  if (failed(tensors))
     return failure();
-  auto target = cast<program::BufferOpInterface>(op.getTo().getDefiningOp()).getBufferType();
-  FailureOr<Tensor> view = viewAs(op, context, *tensor, target);
-  if (failed(view))
-    return failure();
-  std::optional<int64_t> bytes = context.getSize(op.getBytes().getExprs().front());
-  if (bytes != context.getSize(getNumBytes(target)))
+  if (getSize(op.getBytes().getExprs().front()) != getSize(getNumBytes(target)))
     return op.emitOpError("cannot be interpreted: it copies a part of a buffer");
-  return write(op, to, std::move(*view));
+  return write(op, to, std::move(*tensors));
+}
+
+//===----------------------------------------------------------------------===//
+// Between ranks
+//===----------------------------------------------------------------------===//
+
+LogicalResult PlannedProgram::collective(program::CollectiveOp op, Frame &frame) {
+  FailureOr<RankTensors> tensors = read(op, *frame.buffers.lookup(op.getFrom()));
+  if (failed(tensors))
+    return failure();
+  std::optional<int64_t> outer = getSize(op.getSizes().getExprs()[0]);
+  std::optional<int64_t> inner = getSize(op.getSizes().getExprs()[1]);
+  int64_t ranks = contexts.size(), elements = 0;
+  bool scatters = op.getKind() == program::CollectiveKind::ReduceScatter;
+  if (!outer || !inner || *outer < 0 || *inner < 0 || llvm::MulOverflow(*outer, *inner, elements) ||
+      (scatters && llvm::MulOverflow(elements, ranks, elements)) ||
+      elements != tensors->front().getNumElements() || ranks < 2)
+    return op.emitOpError("of ") << ranks << " ranks and sizes " << op.getSizes()
+                                 << " cannot be run: each rank has "
+                                 << tensors->front().getNumElements() << " elements";
+  for (Tensor &tensor : *tensors)
+    tensor = tensor.withShape({*outer, scatters ? *inner * ranks : *inner});
+  Tensor whole = op.getKind() == program::CollectiveKind::AllGather
+                     ? gatherRanks(*tensors, /*axis=*/1)
+                     : combineRanks(contexts[0], ReduceKind::Sum, *tensors);
+  if (contexts[0].mode == Mode::Typed || !whole.isFloat())
+    whole.roundToElementType();
+  for (auto [rank, tensor] : llvm::enumerate(*tensors)) {
+    tensor = scatters ? takePart(whole, /*axis=*/1, rank, ranks) : whole;
+    FailureOr<Tensor> view = viewAs(op, contexts[rank], tensor, getType(op.getTo()));
+    if (failed(view))
+      return failure();
+    tensor = std::move(*view);
+  }
+  return write(op, *frame.buffers.lookup(op.getTo()), std::move(*tensors));
+}
+
+LogicalResult PlannedProgram::send(program::SendOp op, Frame &frame) {
+  RankedTensorType type = getType(op.getBuffer());
+  FailureOr<RankTensors> tensors = readAs(op, *frame.buffers.lookup(op.getBuffer()), type);
+  if (failed(tensors))
+    return failure();
+  if (getSize(op.getBytes().getExprs().front()) != getSize(getNumBytes(type)))
+    return op.emitOpError("cannot be interpreted: it sends a part of a buffer");
+  sent[op.getTag()] = std::move(*tensors);
+  return success();
+}
+
+LogicalResult PlannedProgram::receive(program::ReceiveOp op, Frame &frame) {
+  auto it = sent.find(op.getTag());
+  if (it == sent.end())
+    return op.emitOpError("waits for tag ") << op.getTag() << ", which no earlier stage has sent";
+  RankTensors tensors = std::move(it->second);
+  sent.erase(it);
+  for (auto [tensor, context] : llvm::zip_equal(tensors, contexts)) {
+    FailureOr<Tensor> view = viewAs(op, context, tensor, getType(op.getBuffer()));
+    if (failed(view))
+      return failure();
+    tensor = std::move(*view);
+  }
+  return write(op, *frame.buffers.lookup(op.getBuffer()), std::move(tensors));
 }
 
 //===----------------------------------------------------------------------===//
@@ -284,33 +391,71 @@ SmallVector<Type> PlannedProgram::getInputTypes(program::EntryOp entry) {
   SmallVector<mlir::Value> buffers = function.getBuffers();
   SmallVector<Type> types;
   for (int64_t input : entry.getInputs())
-    types.push_back(
-        cast<program::BufferOpInterface>(buffers[input].getDefiningOp()).getBufferType());
+    types.push_back(getType(buffers[input]));
   return types;
 }
 
+SmallVector<StringRef> PlannedProgram::getOutputNames(program::EntryOp entry) {
+  SmallVector<StringRef> names;
+  for (Stage &stage : stages)
+    if (program::EntryOp own = lookup(stage, entry.getName()))
+      llvm::append_range(names, own.getOutputNames().getAsValueRange<StringAttr>());
+  return names;
+}
+
 LogicalResult PlannedProgram::bindSizes(program::EntryOp entry, ArrayRef<Value> inputs) {
-  context.symbols.clear();
-  if (failed(bindSymbols(entry, getInputTypes(entry), inputs, context)))
-    return failure();
   LogicalResult result = success();
-  for (auto symbol : program.getOps<program::SymbolOp>()) {
-    auto it = context.symbols.find(symbol.getName());
-    if (it != context.symbols.end() &&
-        (it->second < int64_t(symbol.getMin()) || it->second > int64_t(symbol.getMax())))
-      result = entry.emitOpError("cannot be run: ")
-               << symbol.getName() << " is " << it->second << ", but the program was planned for "
-               << symbol.getMin() << " to " << symbol.getMax();
+  for (auto [rank, context] : llvm::enumerate(contexts)) {
+    context.symbols.clear();
+    if (contexts.size() > 1)
+      context.symbols[AdaptDialect::getCoordinate("tp")] = rank;
+    if (failed(bindSymbols(entry, getInputTypes(entry), inputs, context)))
+      return failure();
+    for (auto symbol : stage->program.getOps<program::SymbolOp>()) {
+      auto it = context.symbols.find(symbol.getName());
+      if (it != context.symbols.end() &&
+          (it->second < int64_t(symbol.getMin()) || it->second > int64_t(symbol.getMax())))
+        result = entry.emitOpError("cannot be run: ")
+                 << symbol.getName() << " is " << it->second << ", but the program was planned for "
+                 << symbol.getMin() << " to " << symbol.getMax();
+    }
+    if (failed(result))
+      return failure();
   }
-  return result;
+  return success();
 }
 
 FailureOr<SmallVector<Value>> PlannedProgram::run(program::EntryOp entry, ArrayRef<Value> inputs) {
+  SmallVector<Value> outputs;
+  sent.clear();
+  for (Stage &next : stages) {
+    stage = &next;
+    program::EntryOp own = lookup(next, entry.getName());
+    if (!own)
+      return entry.emitOpError("has no counterpart in stage ") << next.program.getStage().value_or(0);
+    SmallVector<Value> values;
+    for (Attribute name : own.getInputNames()) {
+      auto place = llvm::find(entry.getInputNames(), name) - entry.getInputNames().begin();
+      if (place == int64_t(inputs.size()))
+        return own.emitOpError("has the input ") << name << ", which the first stage does not have";
+      values.push_back(inputs[place]);
+    }
+    FailureOr<SmallVector<Value>> results = runStage(own, values);
+    if (failed(results))
+      return failure();
+    llvm::append_range(outputs, *results);
+  }
+  return outputs;
+}
+
+FailureOr<SmallVector<Value>> PlannedProgram::runStage(program::EntryOp entry,
+                                                       ArrayRef<Value> inputs) {
   auto function =
       SymbolTable::lookupNearestSymbolFrom<program::FunctionOp>(entry, entry.getFunctionAttr());
-  if (function.getArenaBytes() > program.getArenaBytes())
+  int64_t arena = stage->program.getArenaBytes();
+  if (int64_t(function.getArenaBytes()) > arena)
     return entry.emitOpError("needs an arena of ")
-           << function.getArenaBytes() << " bytes, but the program has " << program.getArenaBytes();
+           << function.getArenaBytes() << " bytes, but the program has " << arena;
   if (failed(bindSizes(entry, inputs)))
     return failure();
   Frame *frame = enter(function);
@@ -320,20 +465,22 @@ FailureOr<SmallVector<Value>> PlannedProgram::run(program::EntryOp entry, ArrayR
     return failure();
   SmallVector<mlir::Value> buffers = function.getBuffers();
   for (auto [input, value] : llvm::zip_equal(entry.getInputs(), inputs))
-    if (failed(write(entry, *frame->buffers.lookup(buffers[input]), value.tensor())))
+    if (failed(write(entry, *frame->buffers.lookup(buffers[input]),
+                     RankTensors(contexts.size(), value.tensor()))))
       return failure();
   if (failed(runSteps(*frame)))
     return failure();
   SmallVector<Value> outputs;
   for (int64_t output : entry.getOutputs()) {
-    auto buffer = cast<program::BufferOpInterface>(buffers[output].getDefiningOp());
-    FailureOr<Tensor> tensor = read(entry, *frame->buffers.lookup(buffers[output]));
-    if (failed(tensor))
+    FailureOr<RankTensors> tensors =
+        readAs(entry, *frame->buffers.lookup(buffers[output]), getType(buffers[output]));
+    if (failed(tensors))
       return failure();
-    FailureOr<Tensor> view = viewAs(entry, context, *tensor, buffer.getBufferType());
-    if (failed(view))
-      return failure();
-    outputs.push_back(std::move(*view));
+    for (auto [rank, tensor] : llvm::enumerate(*tensors))
+      if (!haveSameElements(tensor, tensors->front()))
+        return entry.emitOpError("output ")
+               << outputs.size() << " on rank " << rank << " is another than on rank 0";
+    outputs.push_back(std::move(tensors->front()));
   }
   return outputs;
 }

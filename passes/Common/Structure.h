@@ -12,7 +12,8 @@ inline constexpr llvm::StringLiteral kImplementation = "adapt.impl";
 /// Whether an operation of a function computes, as opposed to naming a weight or being structure.
 bool isComputing(mlir::Operation *op);
 
-/// A function and what it calls, callees first. On failure (recursion) an error was emitted.
+/// A module's functions, callees first, each one block that ends in func.return. On failure
+/// (another form, recursion) an error was emitted.
 mlir::FailureOr<llvm::SmallVector<mlir::func::FuncOp>> getCalleesFirst(mlir::ModuleOp module);
 
 /// The functions that nobody calls and everybody sees.

@@ -38,10 +38,6 @@ StringRef adapt::getEntryKind(func::FuncOp function) {
 }
 
 LogicalResult FunctionPlanner::run() {
-  if (!llvm::hasSingleElement(function.getBody()) ||
-      !isa<func::ReturnOp>(function.getBody().front().getTerminator()))
-    return function.emitOpError() << "@" << function.getSymName()
-                                  << " is not one block that ends in func.return";
   addArguments();
   addResults();
   for (Operation &op : function.getBody().front())

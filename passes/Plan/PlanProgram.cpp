@@ -155,8 +155,7 @@ struct PlanProgram : adapt::impl::PlanProgramBase<PlanProgram> {
   void addKernels(ProgramPlan &plan, ArrayRef<func::FuncOp> functions) {
     llvm::DenseSet<StringRef> launched;
     for (func::FuncOp function : functions)
-      for (auto launch : function.getBody().front().getOps<LaunchOp>())
-        launched.insert(launch.getKernel());
+      function.walk([&](LaunchOp launch) { launched.insert(launch.getKernel()); });
     OpBuilder builder = OpBuilder::atBlockEnd(&plan.program.getBody().front());
     for (auto kernel : getOperation().getOps<KernelOp>()) {
       if (!launched.contains(kernel.getSymName()))

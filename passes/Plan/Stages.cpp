@@ -12,8 +12,7 @@ FailureOr<SmallVector<Stage>> adapt::getStages(func::FuncOp entry) {
     stage.outputs.resize(function.getNumResults(), true);
     return stage;
   };
-  if (!llvm::hasSingleElement(entry.getBody()) ||
-      entry.getBody().front().getOps<TransferOp>().empty()) {
+  if (entry.getBody().front().getOps<TransferOp>().empty()) {
     add(entry);
     return stages;
   }

@@ -25,10 +25,13 @@ struct LocalizeShards : adapt::impl::LocalizeShardsBase<LocalizeShards> {
     std::string name = AdaptDialect::getCoordinate(kTensorAxis);
     AffineExpr coordinate = getSymbolExpr(&getContext(), name);
 
-    Resizer resizer(module);
+    Resizer resizer(module, Resizer::Mode::Parts);
     SmallVector<std::pair<Value, unsigned>> slices; // values that become parts, and the axis
     SmallVector<std::pair<Operation *, int>> parts; // operations that compute parts of a factor
-    for (auto function : module.getOps<func::FuncOp>())
+    FailureOr<SmallVector<func::FuncOp>> functions = getCalleesFirst(module);
+    if (failed(functions))
+      return signalPassFailure();
+    for (func::FuncOp function : *functions)
       for (Operation &op : function.getBody().front()) {
         if (isa<ParamOp, ShardSliceOp>(op)) {
           if (Placement placement = getPlacement(op.getResult(0))) {

@@ -35,7 +35,7 @@ struct PadShards : adapt::impl::PadShardsBase<PadShards> {
     if (failed(weights))
       return signalPassFailure();
     llvm::SetVector<StringAttr> changes, refusals;
-    Resizer resizer(module);
+    Resizer resizer(module, Resizer::Mode::Padding);
     for (Weight &weight : *weights) {
       std::string change = describe(weight, ranks);
       if (needsPadding(weight.shard, weight.size, ranks))
@@ -59,7 +59,7 @@ struct PadShards : adapt::impl::PadShardsBase<PadShards> {
     for (Weight &weight : *weights)
       pad(weight, ranks, resizer);
     auto fix = [](OpBuilder &builder, Value value, RankedTensorType type) -> Value {
-      // The padding of what an entry returns; a callee's results are not padded.
+      // Where padding ends, and of what a function returns.
       SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);
       return SliceOp::create(builder, value.getLoc(), type, value, zeros, ones);
     };

@@ -8,8 +8,9 @@ include "mlir/Pass/PassBase.td"
 def SplitStages : Pass<"adapt-split-stages", "::mlir::ModuleOp"> {
   let summary = "an entry point becomes one function per pipeline stage";
   let description = [{
-    The calls of layers are cut into runs, as even as they can be, longer ones first. What depends on
-    no call is computed where it is needed; what depends on one, in the latest stage it depends on.
+    The calls of layers are cut into runs such that the dearest costs as little as it can, by the bytes
+    that the operations move for one token. What depends on no call is computed where it is needed;
+    what depends on one, in the latest stage it depends on.
     The entry calls the stages, `@main.stage0` and so on; values pass between them by
     `adapt.transfer` only. Each stage takes all of the entry's inputs and its own layers' states.
   }];

@@ -19,7 +19,10 @@ struct ReshardValues : adapt::impl::ReshardValuesBase<ReshardValues> {
     ranks = getMeshSize(getOperation(), kTensorAxis);
     if (ranks == 1)
       return;
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
+    FailureOr<SmallVector<func::FuncOp>> functions = getCalleesFirst(getOperation());
+    if (failed(functions))
+      return signalPassFailure();
+    for (func::FuncOp function : *functions) {
       converted.clear();
       // Not what is inserted on the way.
       SmallVector<Operation *> ops;

@@ -9,6 +9,12 @@ Type Resizer::getType(Value value) const {
   return it == types.end() ? value.getType() : it->second;
 }
 
+void Resizer::setType(Value value, Type type) {
+  types[value] = type;
+  if (mode == Mode::Padding)
+    zeros.insert(value);
+}
+
 void Resizer::setStateType(Value state, Type type) {
   while (true) {
     types[state] = type;
@@ -85,12 +91,19 @@ LogicalResult Resizer::visit(Operation *op) {
   ShardingRule rule = ruled.getShardingRule();
 
   // What the operands say of each factor.
+  llvm::BitVector kept = getKept(op, rule);
+  bool isZero = rule.isLinear && kept.none();
   SmallVector<std::optional<Ratio>> ratios(rule.factors.size());
   SmallVector<bool> known(rule.factors.size(), false);
   for (OpOperand &operand : op->getOpOperands()) {
     auto from = dyn_cast<RankedTensorType>(operand.get().getType());
     if (!from)
       continue;
+    if (kept[operand.getOperandNumber()]) {
+      ends.push_back(&operand);
+      continue;
+    }
+    isZero &= !isChanged(operand.get()) || zeros.contains(operand.get());
     auto to = cast<RankedTensorType>(getType(operand.get()));
     for (auto [axis, factor] : llvm::enumerate(rule.operands[operand.getOperandNumber()])) {
       std::optional<Ratio> ratio = getRatio(from, to, axis);
@@ -152,10 +165,67 @@ LogicalResult Resizer::visit(Operation *op) {
         resize(result.getType(), axes, [&](int factor) { return ratios[factor]; });
     if (failed(type))
       return failure();
-    if (*type != result.getType())
-      types[result] = *type;
+    if (*type == result.getType())
+      continue;
+    types[result] = *type;
+    if (isZero)
+      zeros.insert(result);
   }
   return success();
+}
+
+llvm::BitVector Resizer::getKept(Operation *op, const ShardingRule &rule) {
+  llvm::BitVector kept(op->getNumOperands());
+  if (mode == Mode::Parts)
+    return kept;
+  // The tensor operands that have a factor, and how it changes in each.
+  struct Use {
+    unsigned operand;
+    std::optional<Ratio> ratio;
+  };
+  SmallVector<SmallVector<Use>> uses(rule.factors.size());
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto from = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (!from)
+      continue;
+    auto to = cast<RankedTensorType>(getType(operand.get()));
+    for (auto [axis, factor] : llvm::enumerate(rule.operands[operand.getOperandNumber()])) {
+      std::optional<Ratio> ratio = getRatio(from, to, axis);
+      if (factor != ShardingRule::kNone)
+        uses[factor].push_back({operand.getOperandNumber(), ratio});
+      else if (ratio)
+        kept.set(operand.getOperandNumber());
+    }
+  }
+  // What one operand cannot have the others cannot either. Heads of queries and of what they meet
+  // in a state grow each in its own way.
+  bool isStateful = isa<StateOpInterface>(op);
+  for (unsigned before = ~0u; before != kept.count();) {
+    before = kept.count();
+    for (auto [factor, ofFactor] : llvm::enumerate(uses)) {
+      auto isPadded = [&](const Use &use) { return use.ratio && !kept[use.operand]; };
+      if (llvm::none_of(ofFactor, isPadded))
+        continue;
+      bool isReduced = llvm::none_of(rule.results, [&, factor = int(factor)](ArrayRef<int> axes) {
+        return llvm::is_contained(axes, factor);
+      });
+      bool vanishes = rule.factors[factor].reduction == ShardingRule::Reduction::Sum &&
+                      llvm::any_of(ofFactor, [&](const Use &use) {
+                        return zeros.contains(op->getOperand(use.operand));
+                      });
+      const Use &first = *llvm::find_if(ofFactor, isPadded);
+      bool agree = isStateful || llvm::all_of(ofFactor, [&](const Use &use) {
+                     return isPadded(use) &&
+                            use.ratio->to * first.ratio->from == first.ratio->to * use.ratio->from;
+                   });
+      if (agree && (!isReduced || vanishes))
+        continue;
+      for (const Use &use : ofFactor)
+        if (use.ratio)
+          kept.set(use.operand);
+    }
+  }
+  return kept;
 }
 
 LogicalResult Resizer::run() {
@@ -170,8 +240,15 @@ LogicalResult Resizer::run() {
 }
 
 LogicalResult Resizer::commit(llvm::function_ref<Value(OpBuilder &, Value, RankedTensorType)> fix) {
+  SmallVector<RankedTensorType> before;
+  for (OpOperand *operand : ends)
+    before.push_back(cast<RankedTensorType>(operand->get().getType()));
   for (auto &[value, type] : types)
     value.setType(type);
+  for (auto [operand, type] : llvm::zip_equal(ends, before)) {
+    OpBuilder builder(operand->getOwner());
+    operand->set(fix(builder, operand->get(), type));
+  }
   for (auto function : module.getOps<func::FuncOp>()) {
     Operation *yield = function.getBody().front().getTerminator();
     OpBuilder builder(yield);

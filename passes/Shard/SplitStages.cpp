@@ -2,6 +2,7 @@
 #include "passes/Common/Structure.h"
 #include "passes/Shard/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include <limits>
 
 namespace adapt {
 #define GEN_PASS_DEF_SPLITSTAGES
@@ -17,6 +18,104 @@ constexpr StringLiteral kPortName = "adapt.name";
 /// Computed in every stage that needs it.
 constexpr int64_t kAnywhere = -1;
 
+/// Bytes that an operation moves for one token, which are what a step of decoding waits for; of a
+/// call those of its function. On failure an error named the operation.
+FailureOr<int64_t> getCost(Operation *op) {
+  int64_t sum = 0;
+  auto add = [&](int64_t bytes) { (void)llvm::AddOverflow(sum, std::max<int64_t>(bytes, 0), sum); };
+  if (auto call = dyn_cast<CallOp>(op)) {
+    auto callee = op->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(call.getCallee());
+    for (Operation &inner : callee.getBody().front()) {
+      FailureOr<int64_t> cost = getCost(&inner);
+      if (failed(cost))
+        return failure();
+      add(*cost);
+    }
+    return sum;
+  }
+  if (!isComputing(op))
+    return 0;
+  auto costed = dyn_cast<CostOpInterface>(op);
+  if (!costed)
+    return op->emitOpError() << "in @" << op->getParentOfType<func::FuncOp>().getSymName()
+                             << " has no cost, by which stages are balanced";
+  Cost cost = costed.getCost();
+  for (AffineExpr bytes : {cost.bytesRead, cost.bytesWritten})
+    add(evaluateSize(bytes, [](StringRef) { return std::optional<int64_t>(1); }).value_or(0));
+  return sum;
+}
+
+/// Cuts a list of costs into runs.
+class Balance {
+public:
+  explicit Balance(ArrayRef<int64_t> costs) : costs(costs) {}
+
+  /// How long each of so many runs is, none empty: the dearest run is as cheap as can be, and the
+  /// others as even as that allows.
+  SmallVector<size_t> cut(size_t runs) const {
+    int64_t most = 0, total = 0;
+    for (int64_t cost : costs) {
+      most = std::max(most, cost);
+      total += cost;
+    }
+    int64_t low = most, high = total; // The least bound lies between.
+    while (low < high) {
+      int64_t middle = low + (high - low) / 2;
+      if (fits(0, runs, middle))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    SmallVector<size_t> lengths;
+    size_t first = 0;
+    for (; runs > 0; --runs) {
+      size_t length = getNext(first, runs, low, total);
+      for (size_t i = 0; i < length; ++i)
+        total -= costs[first++];
+      lengths.push_back(length);
+    }
+    return lengths;
+  }
+
+private:
+  /// Whether what begins at `first` can be cut into so many runs of at most `bound`.
+  bool fits(size_t first, size_t runs, int64_t bound) const {
+    if (costs.size() - first < runs)
+      return false;
+    size_t needed = first < costs.size();
+    int64_t sum = 0;
+    for (int64_t cost : costs.drop_front(first)) {
+      if (sum > 0 && sum + cost > bound) {
+        ++needed;
+        sum = 0;
+      }
+      sum += cost;
+    }
+    return needed <= runs && sum <= bound;
+  }
+
+  /// Of the lengths that leave room for the other runs that whose cost is nearest to the average.
+  size_t getNext(size_t first, size_t runs, int64_t bound, int64_t rest) const {
+    size_t best = 1;
+    int64_t sum = 0, distance = std::numeric_limits<int64_t>::max();
+    for (size_t length = 1; first + length <= costs.size(); ++length) {
+      sum += costs[first + length - 1];
+      int64_t average = rest / int64_t(runs);
+      if (sum > bound)
+        break;
+      bool isFeasible =
+          runs == 1 ? first + length == costs.size() : fits(first + length, runs - 1, bound);
+      if (isFeasible && std::abs(sum - average) <= distance) {
+        best = length;
+        distance = std::abs(sum - average);
+      }
+    }
+    return best;
+  }
+
+  ArrayRef<int64_t> costs;
+};
+
 struct SplitStages : adapt::impl::SplitStagesBase<SplitStages> {
   using Base::Base;
 
@@ -24,6 +123,8 @@ struct SplitStages : adapt::impl::SplitStagesBase<SplitStages> {
     int64_t stages = getMeshSize(getOperation(), "pp");
     if (stages == 1)
       return;
+    if (failed(getCalleesFirst(getOperation()))) // None calls itself.
+      return signalPassFailure();
     for (func::FuncOp entry : getEntries(getOperation()))
       if (failed(Splitter(entry, stages).run()))
         return signalPassFailure();
@@ -41,16 +142,8 @@ struct SplitStages : adapt::impl::SplitStagesBase<SplitStages> {
         return entry.emitError() << "@" << entry.getSymName() << " has " << calls.size()
                                  << " layers, too few for " << stages
                                  << " stages; --pp can be 1 to " << calls.size();
-      // As even as can be, the longer runs first.
-      size_t next = 0;
-      for (int64_t stage = 0; stage < stages; ++stage) {
-        size_t count = calls.size() / stages + (size_t(stage) < calls.size() % stages);
-        for (size_t i = 0; i < count; ++i)
-          stageOf[calls[next++]] = stage;
-      }
-      for (Operation &op : body.without_terminator())
-        if (!isa<CallOp>(op))
-          stageOf[&op] = getLatest(op.getOperands());
+      if (failed(assignStages(calls)))
+        return failure();
       for (CallOp call : calls)
         if (int64_t latest = getLatest(call->getOperands()); latest > stageOf[call])
           return call.emitError() << "needs what only stage " << latest << " has, but belongs to "
@@ -63,6 +156,29 @@ struct SplitStages : adapt::impl::SplitStagesBase<SplitStages> {
     }
 
   private:
+    /// Cuts between calls. What depends on a call is in the same stage; what depends on none costs
+    /// the first.
+    LogicalResult assignStages(ArrayRef<CallOp> calls) {
+      for (auto [number, call] : llvm::enumerate(calls))
+        stageOf[call] = number;
+      SmallVector<int64_t> costs(calls.size(), 0);
+      for (Operation &op : body.without_terminator()) {
+        if (!isa<CallOp>(op))
+          stageOf[&op] = getLatest(op.getOperands());
+        FailureOr<int64_t> cost = getCost(&op);
+        if (failed(cost))
+          return failure();
+        costs[std::max<int64_t>(stageOf[&op], 0)] += *cost;
+      }
+      SmallVector<int64_t> stageOfCall;
+      for (auto [stage, length] : llvm::enumerate(Balance(costs).cut(stages)))
+        stageOfCall.append(length, stage);
+      for (auto &[op, place] : stageOf)
+        if (place != kAnywhere)
+          place = stageOfCall[place];
+      return success();
+    }
+
     int64_t getStage(Value value) const {
       Operation *op = value.getDefiningOp();
       return op ? stageOf.lookup(op) : kAnywhere;

@@ -33,16 +33,18 @@ public:
                                                 const Bindings &indices = {},
                                                 const Bindings &symbols = {});
   /// The same on all tensor-parallel ranks of the module's mesh in lockstep: `arguments[r]` are
-  /// those of rank r, and so are the results. Stages run one after the other.
+  /// those of rank r, and so are the results and, if there are any, the symbols. Stages run one
+  /// after the other.
   mlir::FailureOr<std::vector<llvm::SmallVector<Value>>>
   runRanks(mlir::FunctionOpInterface function, llvm::ArrayRef<llvm::SmallVector<Value>> arguments,
-           const Bindings &indices = {}, const Bindings &symbols = {});
+           const Bindings &indices = {}, llvm::ArrayRef<Bindings> symbols = {});
   unsigned getNumRanks() const { return numRanks; }
   /// The function of this name; null if there is none.
   mlir::FunctionOpInterface lookup(llvm::StringRef name);
 
-  /// Evaluates a weight of rank 0 for these indices.
-  mlir::FailureOr<Value> evaluateParam(mlir::Operation *param, const Bindings &indices);
+  /// Evaluates a rank's weight for these indices.
+  mlir::FailureOr<Value> evaluateParam(mlir::Operation *param, const Bindings &indices,
+                                       unsigned rank = 0);
 
   /// An empty state of so many blocks.
   mlir::FailureOr<State> makeState(mlir::Operation *op, mlir::Type type, int64_t blocks);
@@ -65,8 +67,6 @@ private:
   mlir::LogicalResult runBody(mlir::FunctionOpInterface function, std::vector<Bindings> symbols,
                               const Bindings &indices, llvm::ArrayRef<RankValues> arguments,
                               llvm::SmallVectorImpl<RankValues> &results);
-  mlir::FailureOr<Value> evaluateParam(mlir::Operation *param, const Bindings &indices,
-                                       unsigned rank);
   EvalContext makeContext(Bindings symbols, const Bindings &indices, unsigned rank) const;
 
   mlir::ModuleOp module;
@@ -77,6 +77,9 @@ private:
   std::vector<llvm::DenseMap<mlir::Operation *, llvm::StringMap<Value>>> params;
   unsigned depth = 0;
 };
+
+/// Whether two tensors are of one shape and have equal elements, or both no number.
+bool haveSameElements(const Tensor &a, const Tensor &b);
 
 /// Finds the symbols in a function's argument types from its arguments' shapes, adding to
 /// `symbols`; checks kinds, element types and all sizes. Errors are emitted at `op`.

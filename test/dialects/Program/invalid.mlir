@@ -136,3 +136,68 @@ program.module arena 0 {
   // expected-error @below {{has kind 'chat', neither "language_model" nor "graph"}}
   program.entry "main" calls @main kind "chat" inputs () outputs () block_tokens 16
 }
+
+// -----
+
+// What ranks do together.
+program.module stage 1 arena 512 {
+  program.symbol "T" from 1 to 4
+  program.symbol "tp_rank" from 0 to 1
+  program.state @kv : tensor<4xf32> block 64
+  program.function @main indices [] arguments 0 arena 512 {
+    %x = program.arena "x" at 0 bytes 16 : tensor<4xf32>
+    %b = program.arena "b" at 64 bytes 8 : tensor<4xbf16>
+    %i = program.arena "i" at 128 bytes 32 : tensor<4xi64>
+    %w = program.weight "w" : tensor<4xf32>
+    %k = program.plane @kv : tensor<4xf32>
+    // expected-error @below {{exchanges 'w', which is neither in the arena nor an argument}}
+    program.collective all_reduce over "tp" %w to %x sizes<[1, 4]>
+    // expected-error @below {{goes from 'x' of 'f32' to 'b' of 'bf16'}}
+    program.collective all_reduce over "tp" %x to %b sizes<[1, 4]>
+    // expected-error @below {{is of 'i64'; possible are f32, bf16, f16 and i32}}
+    program.collective all_reduce over "tp" %i to %i sizes<[1, 4]>
+    // expected-error @below {{has 'x' for both ends}}
+    program.collective all_gather over "tp" %x to %x sizes<[1, 2]>
+    // expected-error @below {{exchanges 'kv', which is neither}}
+    program.send %k bytes<[16]> to 2 tag 0
+  }
+}
+
+// -----
+
+program.module arena 512 {
+  program.symbol "T" from 1 to 4
+  program.symbol "tp_rank" from 0 to 1
+  program.function @main indices [] arguments 0 arena 512 {
+    %x = program.arena "x" at 0 bytes 64 : tensor<?x4xf32, #adapt.dims<[T, 4]>>
+    // expected-error @below {{goes over 'pp', but the program has no symbol 'pp_rank', which says how many ranks take part}}
+    program.collective all_reduce over "pp" %x to %x sizes<[1, T * 4]>
+    // expected-error @below {{has sizes that are not the same on all ranks}}
+    program.collective all_reduce over "tp" %x to %x sizes<[tp_rank, T * 4]>
+    // expected-error @below {{collective uses the unknown size 'U'}}
+    program.collective all_reduce over "tp" %x to %x sizes<[1, U]>
+    // expected-error @below {{send uses the unknown size 'U'}}
+    program.send %x bytes<[U]> to 1 tag 0
+  }
+}
+
+// -----
+
+program.module arena 512 {
+  program.symbol "tp_rank" from 0 to 1
+  program.function @main indices [] arguments 0 arena 512 {
+    %x = program.arena "x" at 0 bytes 16 : tensor<4xf32>
+    // expected-error @below {{has 1 sizes instead of two, [outer, inner]}}
+    program.collective all_reduce over "tp" %x to %x sizes<[4]>
+  }
+}
+
+// -----
+
+program.module arena 512 {
+  program.function @main indices [] arguments 0 arena 512 {
+    %x = program.arena "x" at 0 bytes 16 : tensor<4xf32>
+    // expected-error @below {{has 2 sizes instead of one}}
+    program.receive %x bytes<[4, 4]> from 0 tag 0
+  }
+}

@@ -100,6 +100,47 @@ TEST_F(ExportTest, SaysTheSame) {
   EXPECT_TRUE(differencer.Compare(expected, exported)) << differences;
 }
 
+// Written by hand from runtime/schema/program.proto.
+TEST_F(ExportTest, SaysWhatRanksDo) {
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"(
+program.module stage 1 arena 512 {
+  program.symbol "T" from 1 to 4
+  program.symbol "tp_rank" from 0 to 1
+  program.function @main indices [] arguments 0 arena 512 {
+    %x = program.arena "x" at 0 bytes 64 : tensor<?x4xf32, #adapt.dims<[T, 4]>>
+    %all = program.arena "all" at 128 bytes 128 : tensor<?x8xf32, #adapt.dims<[T, 8]>>
+    program.receive %x bytes<[T * 16]> from 0 tag 3
+    program.collective all_reduce over "tp" %x to %x sizes<[1, T * 4]>
+    program.collective all_gather over "tp" %x to %all sizes<[T, 4]>
+    program.collective reduce_scatter over "tp" %all to %x sizes<[T, 4]>
+    program.send %x bytes<[T * 16]> to 2 tag 5
+  }
+})",
+                                                             &context);
+  ASSERT_TRUE(module);
+  schema::Program exported;
+  program::ModuleOp program = *module->getOps<program::ModuleOp>().begin();
+  ASSERT_TRUE(succeeded(program::exportProgram(program, exported)));
+  constexpr const char *kSteps[] = {
+      R"(transfer { direction: RECEIVE buffer: 0 peer_stage: 0 tag: 3
+           bytes { binary { kind: MUL lhs { symbol: "T" } rhs { constant: 16 } } } })",
+      R"(collective { kind: ALL_REDUCE axis: "tp" from: 0 to: 0 outer { constant: 1 }
+           inner { binary { kind: MUL lhs { symbol: "T" } rhs { constant: 4 } } } })",
+      R"(collective { kind: ALL_GATHER axis: "tp" from: 0 to: 1 outer { symbol: "T" }
+           inner { constant: 4 } })",
+      R"(collective { kind: REDUCE_SCATTER axis: "tp" from: 1 to: 0 outer { symbol: "T" }
+           inner { constant: 4 } })",
+      R"(transfer { direction: SEND buffer: 0 peer_stage: 2 tag: 5
+           bytes { binary { kind: MUL lhs { symbol: "T" } rhs { constant: 16 } } } })"};
+  ASSERT_EQ(exported.functions(0).steps_size(), int(std::size(kSteps)));
+  for (auto [text, step] : llvm::zip_equal(kSteps, exported.functions(0).steps())) {
+    schema::Step expected;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &expected));
+    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(expected, step))
+        << step.DebugString();
+  }
+}
+
 TEST_F(ExportTest, NamesEveryTypeThatProgramsDoNotHave) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"(
 program.module arena 128 {

@@ -1,6 +1,6 @@
 // The bytes of a small llama, against a count by hand.
 #include "passes/Plan/MemoryReport.h"
-#include "dialects/Program/ProgramDialect.h"
+#include "dialects/Program/Export.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -23,7 +23,7 @@ TEST(MemoryReport, TinyLlama) {
   buildFusePipeline(manager);
   buildPlanPipeline(manager);
   ASSERT_TRUE(succeeded(manager.run(*module)));
-  FailureOr<MemoryReport> report = reportMemory(*module);
+  FailureOr<MemoryReport> report = reportMemory(program::getPrograms(*module)->front());
   ASSERT_TRUE(succeeded(report));
 
   // The embedding, which the head shares, and a norm; in each of two layers two norms, q+k+v, o,
@@ -54,6 +54,6 @@ TEST(MemoryReport, NeedsAProgram) {
     message = diagnostic.str();
     return success();
   });
-  EXPECT_TRUE(failed(reportMemory(*module)));
+  EXPECT_TRUE(failed(program::getPrograms(*module)));
   EXPECT_EQ(message, "the module has no program: run the phase plan");
 }
