@@ -432,7 +432,8 @@ FailureOr<SmallVector<Value>> PlannedProgram::run(program::EntryOp entry, ArrayR
     stage = &next;
     program::EntryOp own = lookup(next, entry.getName());
     if (!own)
-      return entry.emitOpError("has no counterpart in stage ") << next.program.getStage().value_or(0);
+      return entry.emitOpError("has no counterpart in stage ")
+             << next.program.getStage().value_or(0);
     SmallVector<Value> values;
     for (Attribute name : own.getInputNames()) {
       auto place = llvm::find(entry.getInputNames(), name) - entry.getInputNames().begin();

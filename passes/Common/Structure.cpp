@@ -23,8 +23,8 @@ struct CalleesFirst {
       return success();
     if (!llvm::hasSingleElement(function.getBody()) ||
         !isa<func::ReturnOp>(function.getBody().front().getTerminator()))
-      return function.emitOpError() << "@" << function.getSymName()
-                                    << " is not one block that ends in func.return";
+      return function.emitOpError()
+             << "@" << function.getSymName() << " is not one block that ends in func.return";
     if (mark == kOpen)
       return function.emitOpError() << "'" << function.getSymName() << "' calls itself";
     mark = kOpen;

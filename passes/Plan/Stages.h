@@ -23,8 +23,8 @@ struct Stage {
 };
 
 /// The stages of an entry point that `adapt-split-stages` has cut: calls of the stages' functions
-/// and transfers between them. Functions are of one block. An entry point without transfers is one stage. On failure (other
-/// operations stand between the stages) an error was emitted.
+/// and transfers between them. Functions are of one block. An entry point without transfers is one
+/// stage. On failure (other operations stand between the stages) an error was emitted.
 mlir::FailureOr<llvm::SmallVector<Stage>> getStages(mlir::func::FuncOp entry);
 
 } // namespace adapt
