@@ -104,6 +104,7 @@ absl::StatusOr<Bundle> Bundle::open(const std::string &path, const Options &opti
     return absl::Status(manifest.status().code(),
                         absl::StrCat(path, "/manifest.json: ", manifest.status().message()));
   bundle.contents = *std::move(manifest);
+  bundle.manifestHash = xxh3(*text);
   if (options.checkCpu)
     ADAPT_RETURN_IF_ERROR(checkCpuFeatures(bundle.contents.targetFeatures));
   ADAPT_RETURN_IF_ERROR(bundle.checkFiles(options));

@@ -80,6 +80,13 @@ bool rt::isReported(const absl::Status &status) {
   return status.GetPayload(kReportedUrl).has_value();
 }
 
+absl::Status Communicator::exchange(absl::Span<const Message> sends,
+                                    absl::Span<const Message> receives) {
+  absl::Status status = transport.exchange(sends, receives);
+  broken |= !status.ok();
+  return status;
+}
+
 absl::StatusOr<Group> Communicator::group(absl::string_view axis) const {
   Group group;
   if (axis == "tp") {
@@ -142,7 +149,7 @@ absl::StatusOr<uint64_t> Communicator::allReduce(const Group &group, schema::Ele
     receives.push_back({group.ranks[r], kReduceTag, scratch[r].data(), mine});
     sent += bytes + mine;
   }
-  ADAPT_RETURN_IF_ERROR(transport.exchange(sends, receives));
+  ADAPT_RETURN_IF_ERROR(exchange(sends, receives));
   ADAPT_RETURN_IF_ERROR(reduceParts(group, element, from + begin(group.me), scratch,
                                     to + begin(group.me), mine / width));
   sends.clear();
@@ -153,7 +160,7 @@ absl::StatusOr<uint64_t> Communicator::allReduce(const Group &group, schema::Ele
     sends.push_back({group.ranks[r], kGatherTag, to + begin(group.me), mine});
     receives.push_back({group.ranks[r], kGatherTag, to + begin(r), begin(r + 1) - begin(r)});
   }
-  ADAPT_RETURN_IF_ERROR(transport.exchange(sends, receives));
+  ADAPT_RETURN_IF_ERROR(exchange(sends, receives));
   return sent;
 }
 
@@ -181,7 +188,7 @@ absl::StatusOr<uint64_t> Communicator::allGather(const Group &group, const char 
     sends.push_back({group.ranks[r], kGatherTag, const_cast<char *>(from), part});
     receives.push_back({group.ranks[r], kGatherTag, target, part});
   }
-  ADAPT_RETURN_IF_ERROR(transport.exchange(sends, receives));
+  ADAPT_RETURN_IF_ERROR(exchange(sends, receives));
   for (size_t r = 0; r < ranks; ++r)
     if (static_cast<int>(r) == group.me)
       place(r, from);
@@ -212,18 +219,18 @@ absl::StatusOr<uint64_t> Communicator::reduceScatter(const Group &group,
     sends.push_back({group.ranks[r], kReduceTag, packed[r].data(), part});
     receives.push_back({group.ranks[r], kReduceTag, scratch[r].data(), part});
   }
-  ADAPT_RETURN_IF_ERROR(transport.exchange(sends, receives));
+  ADAPT_RETURN_IF_ERROR(exchange(sends, receives));
   ADAPT_RETURN_IF_ERROR(
       reduceParts(group, element, packed[group.me].data(), scratch, to, outer * inner));
   return part * (ranks - 1);
 }
 
 absl::Status Communicator::send(int to, uint32_t tag, absl::Span<const char> bytes) {
-  return transport.exchange({{to, tag, const_cast<char *>(bytes.data()), bytes.size()}}, {});
+  return exchange({{to, tag, const_cast<char *>(bytes.data()), bytes.size()}}, {});
 }
 
 absl::Status Communicator::receive(int from, uint32_t tag, absl::Span<char> bytes) {
-  return transport.exchange({}, {{from, tag, bytes.data(), bytes.size()}});
+  return exchange({}, {{from, tag, bytes.data(), bytes.size()}});
 }
 
 absl::Status Communicator::broadcast(std::string &bytes) {
@@ -234,31 +241,30 @@ absl::Status Communicator::broadcast(std::string &bytes) {
       lengths.push_back({r, kLengthTag, reinterpret_cast<char *>(&length), sizeof(length)});
       contents.push_back({r, kBytesTag, bytes.data(), length});
     }
-    ADAPT_RETURN_IF_ERROR(transport.exchange(lengths, {}));
-    return transport.exchange(contents, {});
+    ADAPT_RETURN_IF_ERROR(exchange(lengths, {}));
+    return exchange(contents, {});
   }
   ADAPT_RETURN_IF_ERROR(
-      transport.exchange({}, {{0, kLengthTag, reinterpret_cast<char *>(&length), sizeof(length)}}));
+      exchange({}, {{0, kLengthTag, reinterpret_cast<char *>(&length), sizeof(length)}}));
   if (length > kMaxString)
     return absl::InternalError(absl::StrCat("rank 0 sends a message of ", length, " bytes"));
   bytes.resize(length);
-  return transport.exchange({}, {{0, kBytesTag, bytes.data(), length}});
+  return exchange({}, {{0, kBytesTag, bytes.data(), length}});
 }
 
 absl::StatusOr<std::vector<std::string>> Communicator::gather(absl::string_view bytes) {
   uint64_t length = bytes.size();
   if (rank() != 0) {
-    ADAPT_RETURN_IF_ERROR(transport.exchange(
-        {{0, kLengthTag, reinterpret_cast<char *>(&length), sizeof(length)}}, {}));
     ADAPT_RETURN_IF_ERROR(
-        transport.exchange({{0, kBytesTag, const_cast<char *>(bytes.data()), length}}, {}));
+        exchange({{0, kLengthTag, reinterpret_cast<char *>(&length), sizeof(length)}}, {}));
+    ADAPT_RETURN_IF_ERROR(exchange({{0, kBytesTag, const_cast<char *>(bytes.data()), length}}, {}));
     return std::vector<std::string>();
   }
   std::vector<uint64_t> lengths(size());
   std::vector<Message> receives;
   for (int r = 1; r < size(); ++r)
     receives.push_back({r, kLengthTag, reinterpret_cast<char *>(&lengths[r]), sizeof(uint64_t)});
-  ADAPT_RETURN_IF_ERROR(transport.exchange({}, receives));
+  ADAPT_RETURN_IF_ERROR(exchange({}, receives));
   std::vector<std::string> result(size());
   result[0] = std::string(bytes);
   receives.clear();
@@ -269,7 +275,7 @@ absl::StatusOr<std::vector<std::string>> Communicator::gather(absl::string_view 
     result[r].resize(lengths[r]);
     receives.push_back({r, kBytesTag, result[r].data(), lengths[r]});
   }
-  ADAPT_RETURN_IF_ERROR(transport.exchange({}, receives));
+  ADAPT_RETURN_IF_ERROR(exchange({}, receives));
   return result;
 }
 

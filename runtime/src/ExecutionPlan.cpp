@@ -76,6 +76,25 @@ absl::Status ExecutionPlan::prepareCopy(const Shape &shape, int64_t bytes, Launc
   return absl::OkStatus();
 }
 
+absl::Status ExecutionPlan::prepareExchange(const ExchangeSizes &sizes, ExchangeStep &step,
+                                            absl::Span<const int64_t> values) {
+  std::optional<int64_t> outer = sizes.outer.evaluate(values), inner = sizes.inner.evaluate(values);
+  uint64_t part = 0, from = 0, to = 0;
+  if (!outer || !inner || *outer < 0 || *inner < 0 ||
+      __builtin_mul_overflow(static_cast<uint64_t>(*outer), static_cast<uint64_t>(*inner), &part) ||
+      __builtin_mul_overflow(part, sizes.element, &part) ||
+      __builtin_mul_overflow(part, sizes.fromParts, &from) ||
+      __builtin_mul_overflow(part, sizes.toParts, &to) || from > sizes.fromLimit ||
+      to > sizes.toLimit)
+    return absl::InvalidArgumentError(absl::StrCat(
+        step.where, ": an exchange of ", outer ? absl::StrCat(*outer) : "?", " * ",
+        inner ? absl::StrCat(*inner) : "?", " elements of ", sizes.element,
+        " bytes does not fit its buffers of ", sizes.fromLimit, " and ", sizes.toLimit));
+  step.outer = static_cast<uint64_t>(*outer);
+  step.inner = static_cast<uint64_t>(*inner);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<LaunchList> ExecutionPlan::prepare(absl::Span<const int64_t> values) {
   if (values.size() != symbols.size())
     return absl::InternalError(
@@ -84,7 +103,7 @@ absl::StatusOr<LaunchList> ExecutionPlan::prepare(absl::Span<const int64_t> valu
   list.shapes = prepared;
   list.launches = launches;
   list.buffers = buffers.data();
-  if (!prepared.empty() && values == lastSymbols)
+  if (!lastSymbols.empty() && values == lastSymbols)
     return list; // as in most steps of decoding within one block
 
   lastSymbols.clear();
@@ -110,6 +129,8 @@ absl::StatusOr<LaunchList> ExecutionPlan::prepare(absl::Span<const int64_t> valu
     else
       ADAPT_RETURN_IF_ERROR(prepareLaunch(shape, prepared[s]));
   }
+  for (size_t e = 0; e < exchangeTable.size(); ++e)
+    ADAPT_RETURN_IF_ERROR(prepareExchange(exchangeSizes[e], exchangeTable[e], values));
   lastSymbols.assign(values.begin(), values.end());
   list.shapes = prepared;
   return list;

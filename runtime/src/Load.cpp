@@ -48,16 +48,14 @@ absl::StatusOr<std::string> chooseKernels(const Manifest &manifest, const Manife
 
 struct Parts {
   Program program;
-  LanguageModel::Source source;
+  ModelSource source;
 };
 
-absl::StatusOr<Parts> loadParts(const Bundle &bundle, const std::unique_ptr<Device> &device) {
+/// What one rank needs.
+absl::StatusOr<Parts> loadParts(const Bundle &bundle, const std::unique_ptr<Device> &device,
+                                int number) {
   const Manifest &manifest = bundle.manifest();
-  if (manifest.ranks.size() != 1)
-    return absl::UnimplementedError(
-        absl::StrCat("the bundle is made of ", manifest.ranks.size(),
-                     " ranks; this runtime runs bundles of one rank: compile with --tp=1 --pp=1"));
-  const Manifest::Rank &rank = manifest.ranks[0];
+  const Manifest::Rank &rank = manifest.ranks[number];
   ADAPT_ASSIGN_OR_RETURN(std::string kernels, chooseKernels(manifest, rank, *device));
 
   ADAPT_ASSIGN_OR_RETURN(std::string programPath, bundle.resolve(rank.program));
@@ -71,6 +69,7 @@ absl::StatusOr<Parts> loadParts(const Bundle &bundle, const std::unique_ptr<Devi
   weights::LoadOptions loadOptions;
   loadOptions.threads = static_cast<unsigned>(std::max(1, device->threads()));
   loadOptions.bundleDirectory = bundle.root();
+  loadOptions.symbols = {{"tp_rank", rank.tpRank}, {"pp_rank", rank.ppRank}};
   loadOptions.copyToArena = device->hostAccessible(); // else they are read once, to be copied there
   absl::StatusOr<std::unique_ptr<weights::LoadedWeights>> loaded = weights::LoadedWeights::load(
       table, absl::StrCat(bundle.root(), "/", rank.directory), loadOptions);
@@ -78,7 +77,7 @@ absl::StatusOr<Parts> loadParts(const Bundle &bundle, const std::unique_ptr<Devi
     return prefix(tablePath, loaded.status());
   std::shared_ptr<weights::LoadedWeights> held = *std::move(loaded);
 
-  LanguageModel::Source source;
+  ModelSource source;
   ADAPT_ASSIGN_OR_RETURN(source.kernels, bundle.resolve(kernels));
   source.weights = held;
   source.param = [held](absl::string_view name) -> absl::StatusOr<Region> {
@@ -107,25 +106,50 @@ absl::StatusOr<Parts> loadParts(const Bundle &bundle, const std::unique_ptr<Devi
   return Parts{*std::move(program), std::move(source)};
 }
 
-template <typename Model>
-absl::StatusOr<std::unique_ptr<Model>> loadModel(const Bundle &bundle,
-                                                 std::unique_ptr<Device> device,
-                                                 const typename Model::Options &options) {
-  ADAPT_ASSIGN_OR_RETURN(Parts parts, loadParts(bundle, device));
-  absl::StatusOr<std::unique_ptr<Model>> model =
-      Model::create(std::move(device), parts.program, std::move(parts.source), options);
-  if (!model.ok())
-    return prefix(bundle.root(), model.status());
-  return model;
+absl::Status checkOneRank(const Bundle &bundle) {
+  const Manifest &manifest = bundle.manifest();
+  size_t ranks = manifest.ranks.size();
+  return ranks == 1 ? absl::OkStatus()
+                    : absl::FailedPreconditionError(absl::StrCat(
+                          "the bundle is made for ", ranks, " ranks (tp=", manifest.tp,
+                          ", pp=", manifest.pp, "): run them as threads with --ranks=local, or as ",
+                          "processes with mpirun -n ", ranks, " adapt-run"));
 }
 } // namespace
 
-absl::StatusOr<std::unique_ptr<LanguageModel>>
-LanguageModel::load(const Bundle &bundle, std::unique_ptr<Device> device, const Options &options) {
-  return loadModel<LanguageModel>(bundle, std::move(device), options);
+absl::StatusOr<std::unique_ptr<ModelStage>> ModelStage::load(const Bundle &bundle,
+                                                             std::unique_ptr<Device> device,
+                                                             const Options &options,
+                                                             Communicator *ranks) {
+  if (!ranks)
+    ADAPT_RETURN_IF_ERROR(checkOneRank(bundle));
+  ADAPT_ASSIGN_OR_RETURN(Parts parts, loadParts(bundle, device, ranks ? ranks->rank() : 0));
+  absl::StatusOr<std::unique_ptr<ModelStage>> stage =
+      create(std::move(device), parts.program, std::move(parts.source), options, ranks);
+  if (!stage.ok())
+    return prefix(bundle.root(), stage.status());
+  return stage;
+}
+
+absl::StatusOr<std::unique_ptr<LanguageModel>> LanguageModel::load(const Bundle &bundle,
+                                                                   std::unique_ptr<Device> device,
+                                                                   const Options &options,
+                                                                   Communicator *ranks) {
+  absl::StatusOr<std::unique_ptr<ModelStage>> stage =
+      ranks ? loadOnAll(*ranks, bundle, std::move(device), options)
+            : ModelStage::load(bundle, std::move(device), options, nullptr);
+  if (!stage.ok())
+    return stage.status();
+  return std::unique_ptr<LanguageModel>(new LanguageModel(*std::move(stage), ranks));
 }
 
 absl::StatusOr<std::unique_ptr<GraphModel>>
 GraphModel::load(const Bundle &bundle, std::unique_ptr<Device> device, const Options &options) {
-  return loadModel<GraphModel>(bundle, std::move(device), options);
+  ADAPT_RETURN_IF_ERROR(checkOneRank(bundle));
+  ADAPT_ASSIGN_OR_RETURN(Parts parts, loadParts(bundle, device, 0));
+  absl::StatusOr<std::unique_ptr<GraphModel>> model =
+      create(std::move(device), parts.program, std::move(parts.source), options);
+  if (!model.ok())
+    return prefix(bundle.root(), model.status());
+  return model;
 }

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 
@@ -57,6 +58,10 @@ private:
   std::vector<Region> resolve(const Frame &frame);
   Region resolveParam(const Frame &frame, const schema::Buffer &buffer);
   absl::StatusOr<uint32_t> shapeOf(const Frame &frame, int step);
+  absl::StatusOr<uint32_t> exchangeOf(const Frame &frame, int step);
+  absl::Status addExchange(const Frame &frame, int step, const std::vector<Region> &regions);
+  absl::StatusOr<SizeExpr> compile(const schema::Expr &expr);
+  bool isActivation(const Region &region) const;
   absl::Status count(size_t n) {
     steps += n;
     if (steps > Program::kMaxFlatSteps)
@@ -68,7 +73,8 @@ private:
   const schema::Program &program;
   const MemoryMap &memory;
   ExecutionPlan plan;
-  absl::flat_hash_map<std::pair<uint32_t, int>, uint32_t> shapeIndex; // (function, step)
+  absl::flat_hash_map<std::pair<uint32_t, int>, uint32_t> shapeIndex;    // (function, step)
+  absl::flat_hash_map<std::pair<uint32_t, int>, uint32_t> exchangeIndex; // the same
   absl::flat_hash_map<std::string, uint32_t> symbolIndex;
   absl::flat_hash_map<std::string, Region> paramRegions;
   Problems problems;
@@ -201,18 +207,104 @@ std::vector<Region> PlanBuilder::resolve(const Frame &frame) {
   return regions;
 }
 
+absl::StatusOr<SizeExpr> PlanBuilder::compile(const schema::Expr &expr) {
+  return SizeExpr::compile(expr, [&](absl::string_view name) -> std::optional<uint32_t> {
+    auto found = symbolIndex.find(name);
+    return found == symbolIndex.end() ? std::nullopt : std::optional<uint32_t>(found->second);
+  });
+}
+
+absl::StatusOr<uint32_t> PlanBuilder::exchangeOf(const Frame &frame, int index) {
+  auto [it, isNew] = exchangeIndex.try_emplace({frame.index, index}, plan.exchangeTable.size());
+  if (!isNew)
+    return it->second;
+  constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+  ExchangeStep step;
+  ExecutionPlan::ExchangeSizes sizes{{}, {}, 1, 1, 1, kNoLimit, kNoLimit};
+  step.where = absl::StrCat("function '", frame.function.name(), "' step ", index);
+  if (const schema::Step &source = frame.function.steps(index); source.has_transfer()) {
+    const schema::Step::Transfer &transfer = source.transfer();
+    step.kind = transfer.direction() == schema::Step::Transfer::SEND ? ExchangeStep::Kind::kSend
+                                                                     : ExchangeStep::Kind::kReceive;
+    step.peerStage = transfer.peer_stage();
+    step.tag = transfer.tag();
+    schema::Expr one;
+    one.set_constant(1);
+    ADAPT_ASSIGN_OR_RETURN(sizes.outer, compile(one));
+    ADAPT_ASSIGN_OR_RETURN(sizes.inner, compile(transfer.bytes()));
+  } else {
+    const schema::Step::Collective &collective = source.collective();
+    step.axis = collective.axis();
+    step.element = frame.function.buffers(collective.from()).element();
+    sizes.element = elementBytes(step.element);
+    ADAPT_ASSIGN_OR_RETURN(sizes.outer, compile(collective.outer()));
+    ADAPT_ASSIGN_OR_RETURN(sizes.inner, compile(collective.inner()));
+    uint64_t ranks = plan.symbols[symbolIndex.at(step.axis + "_rank")].max + 1;
+    step.ranks = ranks;
+    switch (collective.kind()) {
+    case schema::Step::Collective::ALL_GATHER:
+      step.kind = ExchangeStep::Kind::kAllGather;
+      sizes.toParts = ranks;
+      break;
+    case schema::Step::Collective::REDUCE_SCATTER:
+      step.kind = ExchangeStep::Kind::kReduceScatter;
+      sizes.fromParts = ranks;
+      break;
+    default: // others were refused by validate()
+      step.kind = ExchangeStep::Kind::kAllReduce;
+      break;
+    }
+  }
+  plan.exchangeTable.push_back(std::move(step));
+  plan.exchangeSizes.push_back(std::move(sizes));
+  return it->second;
+}
+
+/// Whether it lies in the arena or in an argument of the entry: neither a weight nor state.
+bool PlanBuilder::isActivation(const Region &region) const {
+  auto holds = [&](const Region &outer) {
+    return region.data >= outer.data && region.bytes <= outer.bytes &&
+           static_cast<uint64_t>(region.data - outer.data) <= outer.bytes - region.bytes;
+  };
+  return holds(memory.arena) ||
+         std::any_of(memory.arguments.begin(), memory.arguments.end(), holds);
+}
+
+absl::Status PlanBuilder::addExchange(const Frame &frame, int index,
+                                      const std::vector<Region> &regions) {
+  ADAPT_ASSIGN_OR_RETURN(uint32_t number, exchangeOf(frame, index));
+  const schema::Step &step = frame.function.steps(index);
+  ExchangeStep::Kind kind = plan.exchangeTable[number].kind;
+  ExecutionPlan::ExchangeSizes &sizes = plan.exchangeSizes[number];
+  Region from, to;
+  if (step.has_transfer()) {
+    (kind == ExchangeStep::Kind::kSend ? from : to) = regions[step.transfer().buffer()];
+  } else {
+    from = regions[step.collective().from()];
+    to = regions[step.collective().to()];
+    bool inPlace = kind == ExchangeStep::Kind::kAllReduce && from.data == to.data;
+    if (!inPlace && from.data < to.data + to.bytes && to.data < from.data + from.bytes)
+      problems.add(plan.exchangeTable[number].where, ": its buffers overlap");
+  }
+  for (const Region &region : {from, to})
+    if (region.data && !isActivation(region))
+      problems.add(plan.exchangeTable[number].where, ": exchanges what is no activation");
+  if (from.data)
+    sizes.fromLimit = std::min(sizes.fromLimit, from.bytes);
+  if (to.data)
+    sizes.toLimit = std::min(sizes.toLimit, to.bytes);
+  plan.exchangeList.push_back({number, plan.launches.size(), from.data, to.data});
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint32_t> PlanBuilder::shapeOf(const Frame &frame, int step) {
   auto [it, isNew] = shapeIndex.try_emplace({frame.index, step}, plan.shapes.size());
   if (!isNew)
     return it->second;
   ExecutionPlan::Shape shape;
   shape.where = absl::StrCat("function '", frame.function.name(), "' step ", step);
-  auto lookup = [&](absl::string_view name) -> std::optional<uint32_t> {
-    auto found = symbolIndex.find(name);
-    return found == symbolIndex.end() ? std::nullopt : std::optional<uint32_t>(found->second);
-  };
   auto add = [&](const schema::Expr &expr) -> absl::Status {
-    ADAPT_ASSIGN_OR_RETURN(SizeExpr size, SizeExpr::compile(expr, lookup));
+    ADAPT_ASSIGN_OR_RETURN(SizeExpr size, compile(expr));
     shape.sizes.push_back(std::move(size));
     return absl::OkStatus();
   };
@@ -262,8 +354,10 @@ absl::Status PlanBuilder::expand(const Frame &frame) {
       continue;
     }
     ADAPT_RETURN_IF_ERROR(count(1));
-    if (step.has_collective() || step.has_transfer())
-      return absl::UnimplementedError("the program has steps of several ranks");
+    if (step.has_collective() || step.has_transfer()) {
+      ADAPT_RETURN_IF_ERROR(addExchange(frame, s, regions));
+      continue;
+    }
     ADAPT_ASSIGN_OR_RETURN(uint32_t shape, shapeOf(frame, s));
     if (plan.buffers.size() > std::numeric_limits<uint32_t>::max())
       return absl::InvalidArgumentError("the program's launches have too many buffers");

@@ -66,6 +66,9 @@ public:
 
   const Manifest &manifest() const { return contents; }
 
+  /// Of manifest.json, which holds the hashes of all other files.
+  const std::string &hash() const { return manifestHash; }
+
   /// Absolute and free of symbolic links.
   const std::string &root() const { return directory; }
 
@@ -75,7 +78,7 @@ public:
 private:
   absl::Status checkFiles(const Options &options) const;
 
-  std::string directory;
+  std::string directory, manifestHash;
   Manifest contents;
 };
 

@@ -84,6 +84,11 @@ public:
   /// The mesh has as many ranks as the transport.
   Communicator(Transport &transport, Mesh mesh) : transport(transport), shape(mesh) {}
 
+  /// Whether an exchange has failed, or this rank broke off: nothing more can be said.
+  bool isBroken() const { return broken; }
+  /// This rank has failed where the others expect it to go on.
+  void breakOff() { broken = true; }
+
   int rank() const { return transport.rank(); }
   int size() const { return transport.size(); }
   const Mesh &mesh() const { return shape; }
@@ -126,12 +131,15 @@ public:
 
 private:
   using Part = std::vector<char>;
+  absl::Status exchange(absl::Span<const Transport::Message> sends,
+                        absl::Span<const Transport::Message> receives);
   absl::Status reduceParts(const Group &group, schema::ElementType element, const char *own,
                            absl::Span<const Part> parts, char *to, uint64_t count);
 
   Transport &transport;
   Mesh shape;
   std::vector<Part> scratch;
+  bool broken = false;
 };
 
 /// Whether another rank reports this error to the user.

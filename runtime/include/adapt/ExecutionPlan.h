@@ -27,6 +27,26 @@ struct MemoryMap {
   absl::Span<const Region> arguments; ///< of the entry's function
 };
 
+/// A collective or transfer step of a function, with this run's sizes: shared by all calls.
+struct ExchangeStep {
+  enum class Kind : uint8_t { kAllReduce, kAllGather, kReduceScatter, kSend, kReceive };
+  Kind kind = Kind::kAllReduce;
+  std::string where; ///< "function 'layer' step 3"
+  std::string axis;  ///< of a collective
+  size_t ranks = 0;  ///< of a collective: that the program was made for
+  schema::ElementType element = schema::ELEMENT_TYPE_UNSPECIFIED; ///< of a collective
+  uint32_t peerStage = 0, tag = 0;                                ///< of a transfer
+  /// In elements, as in Step.Collective; of a transfer `inner` is bytes and `outer` 1.
+  uint64_t outer = 0, inner = 0;
+};
+
+/// What ranks do together between two launches of a plan.
+struct Exchange {
+  uint32_t step;      ///< index in ExecutionPlan::exchangeSteps()
+  size_t numLaunches; ///< so many of the plan's launches come before
+  char *from, *to;    ///< addresses of the device; a transfer has one of them
+};
+
 class ExecutionPlan {
 public:
   /// Expands the entry point. The program outlives nothing: all that is needed is copied.
@@ -51,6 +71,11 @@ public:
   absl::StatusOr<LaunchList> prepare(absl::Span<const int64_t> symbols);
 
   size_t numLaunches() const { return launches.size(); }
+
+  /// In the order in which they come between the launches; their steps are those of the last
+  /// prepare(). An executor runs both (Executor.h).
+  absl::Span<const Exchange> exchanges() const { return exchangeList; }
+  absl::Span<const ExchangeStep> exchangeSteps() const { return exchangeTable; }
 
 private:
   friend class PlanBuilder;
@@ -78,6 +103,12 @@ private:
     uint32_t numBuffers = 0;
     uint64_t copyLimit = 0; // of the smallest buffer that a copy uses
   };
+  /// The sizes of an exchange step, outer and inner, and what the smallest buffers allow.
+  struct ExchangeSizes {
+    SizeExpr outer, inner;
+    uint64_t element = 1, fromParts = 1, toParts = 1; ///< bytes; ranks' parts in the buffers
+    uint64_t fromLimit, toLimit;                      ///< bytes
+  };
   struct Port {
     std::string name;
     Region region;
@@ -88,6 +119,8 @@ private:
   };
 
   absl::Status prepareLaunch(const Shape &shape, LaunchShape &result);
+  absl::Status prepareExchange(const ExchangeSizes &sizes, ExchangeStep &step,
+                               absl::Span<const int64_t> values);
   absl::Status prepareCopy(const Shape &shape, int64_t bytes, LaunchShape &result);
 
   std::vector<Symbol> symbols;
@@ -97,6 +130,9 @@ private:
   std::vector<Shape> shapes;
   std::vector<Launch> launches;
   std::vector<void *> buffers;
+  std::vector<ExchangeStep> exchangeTable;
+  std::vector<ExchangeSizes> exchangeSizes; // of each of the table
+  std::vector<Exchange> exchangeList;
   std::vector<Port> ports;
   std::vector<Region> paramRegions;
 

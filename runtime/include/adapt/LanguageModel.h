@@ -3,10 +3,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "adapt/Device.h"
-#include "adapt/ExecutionPlan.h"
-#include "adapt/KvCache.h"
-#include "adapt/Program.h"
+#include "adapt/ModelStage.h"
+#include "adapt/Ranks.h"
 
 #include <cstdint>
 #include <memory>
@@ -19,28 +17,19 @@ class Bundle;
 
 class LanguageModel {
 public:
-  struct Options {
-    int64_t cacheTokens = 0; ///< of all sequences together; 0: max_batch_size * max_seq_len
-    int64_t maxSeqLen = 0;   ///< tokens of one sequence; 0: the bundle's limit
-    bool poison = false;     ///< fill arena and cache with NaN patterns first, to find bad reads
-  };
-  /// What create() needs to know of the bundle.
-  struct Source {
-    std::string kernels; ///< absolute path
-    /// A parameter by its full name; must stay valid as long as `weights` is held.
-    std::function<absl::StatusOr<Region>(absl::string_view)> param;
-    std::shared_ptr<void> weights;
-    uint64_t uploadedBytes = 0; ///< of weights, to memory of the device
-    int64_t maxSeqLen = 0;
-    int64_t vocabSize = 0; ///< 0: as the program says
-  };
+  using Options = ModelStage::Options;
+  using Source = ModelSource;
   static absl::StatusOr<std::unique_ptr<LanguageModel>> create(std::unique_ptr<Device> device,
                                                                const Program &program,
                                                                Source source,
                                                                const Options &options);
-  /// Weights, program and kernels of a bundle of one rank.
-  static absl::StatusOr<std::unique_ptr<LanguageModel>>
-  load(const Bundle &bundle, std::unique_ptr<Device> device, const Options &options);
+  /// Weights, program and kernels of a bundle. Of several ranks this is rank 0, and the others
+  /// follow() (Ranks.h); `ranks` must outlive the model.
+  static absl::StatusOr<std::unique_ptr<LanguageModel>> load(const Bundle &bundle,
+                                                             std::unique_ptr<Device> device,
+                                                             const Options &options,
+                                                             Communicator *ranks = nullptr);
+  ~LanguageModel();
 
   using SequenceId = uint64_t;
   SequenceId addSequence();
@@ -67,19 +56,23 @@ public:
   /// runs before it.
   absl::Status step(absl::Span<const Chunk> batch, LogitsSink sink);
 
-  int64_t vocabSize() const { return vocab; }
-  int64_t maxSeqLen() const { return sequenceLimit; }
-  int64_t maxNumTokens() const { return tokenLimit; } ///< in one run of the program
-  int64_t maxBatchSize() const { return batchLimit; } ///< in one run of the program
-  const KvCache &cache() const { return *kv; }
-  Device &device() { return *dev; }
-  uint64_t arenaBytes() const { return arena.bytes; }
+  int64_t vocabSize() const { return stage->vocabSize(); }
+  int64_t maxSeqLen() const { return stage->maxSeqLen(); }
+  int64_t maxNumTokens() const { return stage->tokens().max; }    ///< in one run of the program
+  int64_t maxBatchSize() const { return stage->sequences().max; } ///< in one run of the program
+  const KvCache &cache() const { return stage->cache(); }
+  Device &device() { return stage->device(); }
+  uint64_t arenaBytes() const { return stage->arenaBytes(); }
 
-  /// The weights that one run of the program reads, in its order.
-  absl::Span<const Region> params() const { return plan.params(); }
-  size_t numLaunches() const { return plan.numLaunches(); }
+  /// The weights that one run of this rank's program reads, in its order.
+  absl::Span<const Region> params() const { return stage->executionPlan().params(); }
+  size_t numLaunches() const { return stage->executionPlan().numLaunches(); }
+
   /// Weights that were copied to memory of the device, since it cannot read the host's.
-  uint64_t uploadedBytes() const { return uploaded; }
+  uint64_t uploadedBytes() const { return stage->uploadedBytes(); }
+
+  /// What the ranks have sent so far; nothing on one rank.
+  absl::StatusOr<std::vector<Traffic>> traffic();
 
 private:
   struct Sequence {
@@ -92,39 +85,22 @@ private:
     int64_t begin, end; // tokens of the chunk
     bool lastRow, allRows;
   };
-  /// A port's dimension: a symbol of the program, or a constant.
-  struct Dimension {
-    int32_t symbol = -1;
-    int64_t min = 0, max = 0;
-  };
 
-  LanguageModel() = default;
-  absl::Status bindPorts(const Program &program, const schema::EntryPoint &entry);
+  LanguageModel(std::unique_ptr<ModelStage> stage, Communicator *ranks)
+      : stage(std::move(stage)), ranks(ranks) {}
   absl::Status checkBatch(absl::Span<const Chunk> batch);
   absl::Status reserve(absl::Span<const Chunk> batch);
+  StepInputs describe(absl::Span<const Chunk> batch, absl::Span<const Piece> pieces) const;
   absl::Status runPieces(absl::Span<const Chunk> batch, absl::Span<const Piece> pieces,
                          LogitsSink sink);
-  absl::Status writeInput(const Region &region, absl::Span<const int32_t> values);
-  absl::Status poisonMemory();
 
-  std::unique_ptr<Device> dev;
-  std::shared_ptr<void> weights;
-  uint64_t uploaded = 0;
-  Memory arena;
-  std::vector<Memory> arguments;
-  std::unique_ptr<KvCache> kv;
-  ExecutionPlan plan;
-
-  Dimension tokens, sequencesDim, tableWidth, rows; // T S B L
-  Region tokenIds, positions, seqStarts, kvLens, blockTable, logitRows, logits;
-  int64_t vocab = 0, sequenceLimit = 0, tokenLimit = 0, batchLimit = 0;
+  std::unique_ptr<ModelStage> stage;
+  Communicator *ranks; // null on one rank
 
   absl::flat_hash_map<SequenceId, Sequence> sequences;
   SequenceId nextId = 1;
 
-  std::vector<int64_t> symbols; // this run's values
-  std::vector<int32_t> hostTokens, hostPositions, hostStarts, hostLens, hostTable, hostRows;
-  std::vector<float> hostLogits; // where the device's memory cannot be read
+  std::vector<float> hostLogits; // from other ranks
 };
 
 } // namespace adapt::rt
