@@ -345,7 +345,7 @@ TEST(LocalFaults, RanksThatWaitForEachOther) {
 }
 
 TEST(LocalFaults, AFailureEndsAllRanksWithOneError) {
-  std::vector<bool> reports(3);
+  std::vector<char> reports(3);
   runLocally({1, 3}, kTimeout, [&](Transport &transport, Communicator &all) {
     char byte;
     absl::Status status = all.rank() == 2 ? absl::InternalError("kernel 'x' returned 3")
@@ -356,7 +356,7 @@ TEST(LocalFaults, AFailureEndsAllRanksWithOneError) {
       EXPECT_EQ(status.message(), "rank 2: kernel 'x' returned 3");
     }
   });
-  EXPECT_EQ(reports, (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(reports, (std::vector<char>{true, false, false}));
 }
 
 TEST(LocalFaults, SizesThatDiffer) {
