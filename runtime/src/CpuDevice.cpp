@@ -213,6 +213,7 @@ absl::StatusOr<std::unique_ptr<Device>> rt::createCpuDevice(const CpuDeviceOptio
   poolOptions.threads = options.threads;
   poolOptions.pin = options.pin;
   poolOptions.pinCaller = options.pinCaller;
+  poolOptions.share = options.share;
   ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool, ThreadPool::create(poolOptions));
   return std::unique_ptr<Device>(new CpuDevice(std::move(pool)));
 }

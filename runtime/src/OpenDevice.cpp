@@ -34,7 +34,9 @@ absl::StatusOr<std::unique_ptr<Device>> rt::openDevice(const Manifest &manifest,
   if (name == "cpu") {
     CpuDeviceOptions cpu;
     cpu.threads = options.threads;
+    cpu.pin = options.pin;
     cpu.pinCaller = options.pinCaller;
+    cpu.share = options.share;
     return createCpuDevice(cpu);
   }
   if (name == "sim") {
@@ -47,6 +49,7 @@ absl::StatusOr<std::unique_ptr<Device>> rt::openDevice(const Manifest &manifest,
     SimDeviceOptions sim;
     sim.hip = target == "hip";
     sim.threads = options.threads;
+    sim.share = options.share;
     ADAPT_RETURN_IF_ERROR(readLaneOrder(options.laneOrder, sim));
     return createSimDevice(sim);
   }

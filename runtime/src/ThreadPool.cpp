@@ -97,20 +97,25 @@ int rt::defaultThreads() {
 }
 
 absl::StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::create(const Options &options) {
-  int threads = options.threads == 0 ? defaultThreads() : options.threads;
+  int threads = options.threads;
+  if (threads == 0)
+    threads = std::max(1, defaultThreads() / std::max(1, options.share.ranks));
   if (threads < 1 || threads > kMaxThreads)
     return absl::InvalidArgumentError(
         absl::StrCat(threads, " threads: 1 to ", kMaxThreads, " are possible"));
   std::unique_ptr<ThreadPool> pool(new ThreadPool(threads));
   std::vector<int> cpus = availableCpus();
-  bool enough = cpus.size() >= static_cast<size_t>(threads);
+  // Each rank has its CPUs, one after the other.
+  size_t first = static_cast<size_t>(options.share.rank) * threads;
+  bool enough = cpus.size() >= static_cast<size_t>(options.share.ranks) * threads &&
+                options.share.rank < options.share.ranks;
   pool->spins = enough ? kSpins : 0;
   try {
     for (int thread = 1; thread < threads; ++thread) {
       pool->workers.emplace_back([raw = pool.get(), thread] { raw->work(thread); });
       // Pinning is for speed alone: a system that does not allow it is no error.
       if (options.pin && enough)
-        pinTo(pool->workers.back().native_handle(), cpus[thread]);
+        pinTo(pool->workers.back().native_handle(), cpus[first + thread]);
     }
   } catch (const std::system_error &error) {
     size_t started = pool->workers.size();
@@ -119,7 +124,7 @@ absl::StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::create(const Options &op
   }
   if (options.pin && options.pinCaller && enough &&
       pthread_getaffinity_np(pthread_self(), sizeof(cpu_set_t), &pool->callerMask) == 0)
-    pool->callerPinned = pinTo(pthread_self(), cpus[0]);
+    pool->callerPinned = pinTo(pthread_self(), cpus[first]);
   return pool;
 }
 

@@ -159,13 +159,15 @@ private:
 
 } // namespace
 
-absl::Status adapt::rt::runBench(const Bundle &bundle, const RunOptions &options) {
+absl::Status adapt::rt::runBench(const Session &session) {
+  const Bundle &bundle = session.bundle;
+  const RunOptions &options = session.options;
   int64_t tokens = std::max(options.benchPrompt, options.benchContext + options.benchDecode);
   if (tokens > bundle.manifest().maxSeqLen)
     return absl::OutOfRangeError(absl::StrCat("sequences of ", tokens,
                                               " tokens wanted, the bundle allows ",
                                               bundle.manifest().maxSeqLen));
-  ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> model, openModel(bundle, options, tokens));
+  ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> model, openModel(session, tokens));
   Bench bench(*model, options);
   // Once to warm up; then in turn, so that all see the same machine.
   std::vector<double> prefill, decode, reads;
@@ -179,6 +181,7 @@ absl::Status adapt::rt::runBench(const Bundle &bundle, const RunOptions &options
     decode.push_back(decodeSeconds);
     reads.push_back(readSeconds);
   }
+  ADAPT_RETURN_IF_ERROR(writeStats(session, *model));
   double prefillRate = options.benchPrompt / median(prefill);
   double decodeRate = options.benchDecode / median(decode);
   double decodeBytes = decodeRate * bench.weightBytes, readSeconds = median(reads),

@@ -11,18 +11,24 @@
 
 using namespace adapt::rt;
 
-absl::StatusOr<std::unique_ptr<LanguageModel>>
-adapt::rt::openModel(const Bundle &bundle, const RunOptions &options, int64_t cacheTokens) {
+absl::StatusOr<std::unique_ptr<Device>> adapt::rt::openDevice(const Session &session) {
   OpenDeviceOptions where;
-  where.device = options.device;
-  where.laneOrder = options.laneOrder;
-  where.threads = options.threads;
+  where.device = session.options.device;
+  where.laneOrder = session.options.laneOrder;
+  where.threads = session.options.threads;
+  where.pin = session.pin;
   where.pinCaller = true;
-  ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, openDevice(bundle.manifest(), where));
+  where.share = session.share;
+  return openDevice(session.bundle.manifest(), where);
+}
+
+absl::StatusOr<std::unique_ptr<LanguageModel>> adapt::rt::openModel(const Session &session,
+                                                                    int64_t cacheTokens) {
+  ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, openDevice(session));
   LanguageModel::Options model;
   model.cacheTokens = cacheTokens;
-  model.poison = options.poison;
-  return LanguageModel::load(bundle, std::move(device), model);
+  model.poison = session.options.poison;
+  return LanguageModel::load(session.bundle, std::move(device), model, session.ranks);
 }
 
 std::string adapt::rt::describeUpload(LanguageModel &model) {
@@ -39,7 +45,9 @@ std::string adapt::rt::describeDevice(LanguageModel &model) {
   return absl::StrCat(device.description(), threads.empty() ? "" : ", ", threads);
 }
 
-absl::Status adapt::rt::runPrompt(const Bundle &bundle, const RunOptions &options) {
+absl::Status adapt::rt::runPrompt(const Session &session) {
+  const Bundle &bundle = session.bundle;
+  const RunOptions &options = session.options;
   auto begin = std::chrono::steady_clock::now();
   const Manifest &manifest = bundle.manifest();
   if (manifest.tokenizer.empty())
@@ -67,7 +75,7 @@ absl::Status adapt::rt::runPrompt(const Bundle &bundle, const RunOptions &option
   if (options.maxTokens)
     tokens = std::min(tokens, promptTokens + std::min(*options.maxTokens, tokens));
   ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> model,
-                         openModel(bundle, options, std::max<int64_t>(tokens, 1)));
+                         openModel(session, std::max<int64_t>(tokens, 1)));
   double loadSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
@@ -87,6 +95,7 @@ absl::Status adapt::rt::runPrompt(const Bundle &bundle, const RunOptions &option
                            return absl::OkStatus();
                          }));
   emit(stream.flush());
+  ADAPT_RETURN_IF_ERROR(writeStats(session, *model));
 
   double decoded = static_cast<double>(result.tokens.size()) - 1;
   double prefillRate = result.tokens.empty() ? 0 : promptTokens / result.prefillSeconds;
@@ -106,9 +115,10 @@ absl::Status adapt::rt::runPrompt(const Bundle &bundle, const RunOptions &option
   std::fflush(stdout);
   std::fprintf(stderr,
                "loaded in %.2f s%s; prompt of %lld tokens at %.1f tokens/s; %zu tokens at %.1f "
-               "tokens/s; %s; finished: %s\n",
+               "tokens/s; %s%s; finished: %s\n",
                loadSeconds, describeUpload(*model).c_str(), static_cast<long long>(promptTokens),
-               prefillRate, result.tokens.size(), decodeRate, describeDevice(*model).c_str(),
-               toString(result.reason));
+               prefillRate, result.tokens.size(), decodeRate,
+               session.ranks ? absl::StrCat(session.ranks->size(), " ranks of ").c_str() : "",
+               describeDevice(*model).c_str(), toString(result.reason));
   return absl::OkStatus();
 }

@@ -49,7 +49,9 @@ int32_t argmax(absl::Span<const float> logits) {
 
 } // namespace
 
-absl::Status adapt::rt::runTokens(const Bundle &bundle, const RunOptions &options) {
+absl::Status adapt::rt::runTokens(const Session &session) {
+  const Bundle &bundle = session.bundle;
+  const RunOptions &options = session.options;
   int64_t width = 0;
   ADAPT_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> rows, readRows(options, width));
   size_t batch = rows.size();
@@ -63,8 +65,7 @@ absl::Status adapt::rt::runTokens(const Bundle &bundle, const RunOptions &option
     return absl::OutOfRangeError(absl::StrCat("a sequence would have ", longest,
                                               " tokens, the bundle allows ",
                                               bundle.manifest().maxSeqLen));
-  ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> model,
-                         openModel(bundle, options, cacheTokens));
+  ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> model, openModel(session, cacheTokens));
   int64_t vocab = model->vocabSize();
   std::optional<NpyWriter> logits, output;
   if (!options.logits.empty()) {
@@ -127,5 +128,7 @@ absl::Status adapt::rt::runTokens(const Bundle &bundle, const RunOptions &option
         }));
     next = following;
   }
-  return output ? output->finish() : absl::OkStatus();
+  if (output)
+    ADAPT_RETURN_IF_ERROR(output->finish());
+  return writeStats(session, *model);
 }

@@ -16,8 +16,9 @@ namespace {
 /// digits.)
 const CLI::Range kPositive(int64_t(1), int64_t(std::numeric_limits<int32_t>::max()));
 
-/// Reports a failure; the exit code.
-int report(const absl::Status &status) {
+} // namespace
+
+int adapt::rt::report(const absl::Status &status) {
   if (status.ok())
     return 0;
   std::fflush(stdout);
@@ -32,8 +33,6 @@ int report(const absl::Status &status) {
   std::fprintf(stderr, "adapt-run: error: %s\n", message.c_str());
   return status.code() == absl::StatusCode::kInternal ? 3 : 1;
 }
-
-} // namespace
 
 int main(int argc, char **argv) {
   RunOptions options;
@@ -116,7 +115,18 @@ int main(int argc, char **argv) {
   app.add_option("--lane-order", options.laneOrder,
                  "Of --device=sim: forward, reverse, permuted or permuted:SEED")
       ->type_name("ORDER");
-  app.add_option("--threads", options.threads, "Default: one a core")
+  app.add_option("--ranks", options.ranks,
+                 "How to run a bundle of several ranks: local, as threads of this process, or mpi, "
+                 "as the processes that mpirun started (default, where it did)")
+      ->check(CLI::IsMember({"local", "mpi"}));
+  app.add_option("--timeout", options.timeout,
+                 "How long a rank may keep the others waiting, while it loads too (default 120)")
+      ->check(CLI::Range(0.01, 1e6))
+      ->type_name("SECONDS");
+  app.add_option("--stats", options.stats, "Write what the ranks sent to each other, as JSON")
+      ->type_name("FILE");
+  app.add_option("--threads", options.threads,
+                 "Of each rank (default: one a core, of all ranks on a machine)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   app.add_flag("--json", options.json, "Results as JSON on stdout");
@@ -137,20 +147,17 @@ int main(int argc, char **argv) {
   if (app.count("--max-tokens"))
     options.maxTokens = maxTokens;
 
-  Bundle::Options bundleOptions;
-  bundleOptions.verifyHashes = options.verifyHashes;
-  absl::StatusOr<Bundle> bundle = Bundle::open(options.bundle, bundleOptions);
-  if (!bundle.ok())
-    return report(bundle.status());
-  bool isGraph = bundle->manifest().kind == "graph";
-  if (isGraph != !options.outputDirectory.empty())
-    return report(absl::InvalidArgumentError(
-        absl::StrCat(options.bundle, isGraph ? " holds a graph: give --input and --output-dir"
-                                             : " holds a language model: give --prompt, --tokens "
-                                               "or --bench")));
-  if (isGraph)
-    return report(runGraph(options));
-  if (*prompt)
-    return report(runPrompt(*bundle, options));
-  return report(*tokens ? runTokens(*bundle, options) : runBench(*bundle, options));
+  return runOnRanks(options, [&](Session &session) -> absl::Status {
+    bool isGraph = session.bundle.manifest().kind == "graph";
+    if (isGraph != !options.outputDirectory.empty())
+      return absl::InvalidArgumentError(
+          absl::StrCat(options.bundle, isGraph ? " holds a graph: give --input and --output-dir"
+                                               : " holds a language model: give --prompt, --tokens "
+                                                 "or --bench"));
+    if (isGraph)
+      return runGraph(options);
+    if (*prompt)
+      return runPrompt(session);
+    return *tokens ? runTokens(session) : runBench(session);
+  });
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "adapt/Status.h"
+#include "adapt/ThreadPool.h"
 
 #include <cstdint>
 #include <memory>
@@ -96,6 +97,7 @@ struct CpuDeviceOptions {
   int threads = 0;        ///< 0: one for each core that this process may use
   bool pin = true;        ///< pin threads to cores, if there are as many cores
   bool pinCaller = false; ///< the creating thread too: it must then be the one that calls run()
+  CpuShare share = {};
 };
 absl::StatusOr<std::unique_ptr<Device>> createCpuDevice(const CpuDeviceOptions &options = {});
 
@@ -108,6 +110,7 @@ struct SimDeviceOptions {
   LaneOrder order = LaneOrder::kForward;
   uint64_t seed = 1;
   int threads = 0; ///< blocks at a time; 0: as CpuDeviceOptions
+  CpuShare share = {};
 };
 /// A GPU simulated on the CPU, from kernels.sim.so (SimRuntime.h). Its memory faults where the host
 /// touches it. Unimplemented on other machines than x86-64.

@@ -16,7 +16,9 @@ struct OpenDeviceOptions {
   /// Of sim: forward, reverse, permuted, or permuted:SEED; empty: forward.
   std::string laneOrder;
   int threads = 0;        ///< of the host, on cpu and sim; 0: one for each core
-  bool pinCaller = false; ///< on cpu, as in CpuDeviceOptions
+  bool pin = true;        ///< on cpu, as in CpuDeviceOptions
+  bool pinCaller = false; ///< the same
+  CpuShare share;         ///< of several ranks on this machine
 };
 
 /// Errors: names that are none, a lane order for a device without one, and what the device says.

@@ -20,6 +20,12 @@ std::vector<int> availableCpus();
 /// control group grants less CPU time than that.
 int defaultThreads();
 
+/// The share of this machine's CPUs that is ours, where several ranks have some each.
+struct CpuShare {
+  int ranks = 1; ///< that share the CPUs which this process may use
+  int rank = 0;  ///< of these
+};
+
 /// n - 1 workers and the caller. Between jobs a worker spins for some tens of microseconds, then
 /// sleeps; a generation loop therefore finds its workers awake, and an idle session costs nothing.
 ///
@@ -32,9 +38,10 @@ int defaultThreads();
 class ThreadPool {
 public:
   struct Options {
-    int threads = 0; ///< 0: defaultThreads()
-    bool pin = true; ///< only done where there are at least as many CPUs as threads
+    int threads = 0; ///< 0: this share of defaultThreads()
+    bool pin = true; ///< only done where there are at least as many CPUs as threads of all ranks
     bool pinCaller = false;
+    CpuShare share;
   };
   static absl::StatusOr<std::unique_ptr<ThreadPool>> create(const Options &options);
   ~ThreadPool();

@@ -166,6 +166,7 @@ absl::StatusOr<std::unique_ptr<Device>> rt::createSimDevice(const SimDeviceOptio
     return absl::UnimplementedError("the simulated GPU runs on x86-64 only");
   ThreadPool::Options poolOptions;
   poolOptions.threads = options.threads;
+  poolOptions.share = options.share;
   poolOptions.pin = false; // there may be several devices, as for several ranks
   ADAPT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool, ThreadPool::create(poolOptions));
   return std::unique_ptr<Device>(new SimDevice(options, std::move(pool)));

@@ -60,6 +60,17 @@ int head(void *const *buffers, const int64_t *sizes, void *scratch, const uint32
     ((float *)buffers[3])[id[0] * sizes[1] + v] = value * weights[v] + (float)v;
   return 0;
 }
+
+// sizes L, V, first; buffers x, logit_rows, head, logits: a rank's part of the vocabulary, V
+// entries from `first` on. Grid [L].
+int head_part(void *const *buffers, const int64_t *sizes, void *scratch, const uint32_t id[3]) {
+  (void)scratch;
+  const float *x = buffers[0], *weights = buffers[2];
+  float value = x[((const int32_t *)buffers[1])[id[0]]];
+  for (int64_t v = 0; v < sizes[1]; ++v)
+    ((float *)buffers[3])[id[0] * sizes[1] + v] = value * weights[v] + (float)(sizes[2] + v);
+  return 0;
+}
 int head_one(void *const *buffers, const int64_t *sizes, void *scratch, const uint32_t id[3]) {
   (void)scratch, (void)sizes;
   const float *x = buffers[0], *weights = buffers[2];
