@@ -59,6 +59,8 @@ private:
       schema::Kernel::Variant &variant = *kernel.add_variants();
       variant.set_symbol(variantOp.getSymbol().str());
       variant.set_scratch_bytes(variantOp.getScratchBytes());
+      variant.set_threads(variantOp.getThreads().value_or(0));
+      variant.set_shared_bytes(variantOp.getSharedBytes().value_or(0));
       for (AffineExpr extent : variantOp.getGrid().getExprs())
         exportExpr(extent, *variant.add_grid());
       if (variantOp.getGuards())

@@ -98,13 +98,17 @@ def Program_KernelOp : Program_Declaration<"kernel", [Symbol, NoTerminator, Sing
 def Program_VariantOp : Program_Op<"variant", [HasParent<"::adapt::program::KernelOp">]> {
   let summary = "one compiled form of a kernel";
   let description = [{
-    `grid` has one to three extents over the kernel's sizes; `scratch` bytes per work item.
+    `grid` has one to three extents over the kernel's sizes; `scratch` bytes per work item. On a
+    GPU a work item is a block of `threads`, which share `shared` bytes of static memory.
   }];
   let arguments = (ins StrAttr:$symbol,
                        OptionalAttr<TypedArrayAttrBase<Program_GuardAttr, "guards">>:$guards,
-                       Adapt_DimsAttr:$grid, Program_Count:$scratch_bytes);
+                       Adapt_DimsAttr:$grid, Program_Count:$scratch_bytes,
+                       OptionalAttr<Program_Count>:$threads,
+                       OptionalAttr<Program_Count>:$shared_bytes);
   let assemblyFormat = [{
-    $symbol (`when` $guards^)? `grid` `` $grid `scratch` $scratch_bytes attr-dict
+    $symbol (`when` $guards^)? `grid` `` $grid `scratch` $scratch_bytes
+    (`threads` $threads^ `shared` $shared_bytes)? attr-dict
   }];
   let hasVerifier = 1;
 }

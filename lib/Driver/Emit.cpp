@@ -17,8 +17,8 @@ using namespace mlir;
 using namespace adapt;
 
 namespace {
-// One library holds the kernels of all ranks: equal local shapes share one.
-constexpr llvm::StringLiteral kKernels = "rank0/kernels.so";
+// Where the kernels of all ranks lie: equal local shapes share one.
+constexpr llvm::StringLiteral kKernels = "rank0/";
 
 std::string getDirectory(int64_t rank) { return "rank" + std::to_string(rank); }
 
@@ -176,7 +176,7 @@ Outcome Compiler::emit() {
     stage.entries = std::move(*entries);
   }
 
-  FailureOr<std::string> kernels = state->generator->compile(module);
+  FailureOr<CompiledKernels> kernels = state->generator->compile(module);
   if (failed(kernels))
     return Outcome::Refused;
 
@@ -212,17 +212,23 @@ Outcome Compiler::emit() {
         return refuse(context, ::toString(status));
       if (llvm::Error error = writer.addFile(directory + "/weights.pb", serialize(table)))
         return fail(std::move(error));
-      llvm::json::Object entry{
-          {"directory", directory}, {"pp_rank", int64_t(ppRank)},           {"tp_rank", tpRank},
-          {"program", program},     {"weights", directory + "/weights.pb"}, {"kernels", kKernels}};
+      llvm::json::Object entry{{"directory", directory},
+                               {"pp_rank", int64_t(ppRank)},
+                               {"tp_rank", tpRank},
+                               {"program", program},
+                               {"weights", directory + "/weights.pb"}};
+      for (const CompiledKernels::File &file : kernels->files)
+        entry[file.key] = kKernels.str() + file.name;
       if (const auto &layers = report.ranks[rank].layers)
         entry["layers"] = llvm::json::Array{layers->first, layers->second};
       ranks.push_back(std::move(entry));
     }
   }
 
-  if (llvm::Error error = writer.addFile(kKernels, *kernels))
-    return fail(std::move(error));
+  for (const CompiledKernels::File &file : kernels->files)
+    if (llvm::Error error = writer.addFile(kKernels.str() + file.name, file.bytes))
+      return fail(std::move(error));
+  report.notes.insert(report.notes.end(), kernels->notes.begin(), kernels->notes.end());
   for (const auto &[phase, bytes] : state->bytecode)
     if (llvm::Error error = writer.addFile(("ir/" + getName(phase) + ".mlirbc").str(), bytes))
       return fail(std::move(error));
@@ -257,6 +263,9 @@ Outcome Compiler::emit() {
   auto kind = model.getAs<StringAttr>("kind");
   if (!kind || kind.getValue() != "graph")
     limits["block_tokens"] = get(target, "block_tokens");
+  llvm::json::Object targetObject{{"name", get(target, "name")}};
+  for (NamedAttribute field : state->generator->describeProcessor(&context))
+    targetObject[field.getName().getValue()] = toJson(field.getValue());
   state->manifest = llvm::json::Object{
       {"format", "adaptc-bundle"},
       {"format_version", rt::kBundleFormatVersion},
@@ -264,9 +273,7 @@ Outcome Compiler::emit() {
                                       {"commit", getCommit()},
                                       {"llvm", getLLVMVersion()}}},
       {"name", get(model, "name")},
-      {"target", llvm::json::Object{{"name", get(target, "name")},
-                                    {"cpu", get(target, "cpu")},
-                                    {"features", get(target, "features")}}},
+      {"target", std::move(targetObject)},
       {"parallel", llvm::json::Object{{"tp", tp}, {"pp", pp}, {"dp", 1}, {"ep", 1}}},
       {"model", std::move(modelObject)},
       {"limits", std::move(limits)},

@@ -1,5 +1,6 @@
 #include "Driver/State.h"
 #include "adapt/CodeGen/CpuKernelGenerator.h"
+#include "adapt/CodeGen/GpuKernelGenerator.h"
 #include "adapt/Import/Checkpoint.h"
 #include "adapt/Import/Onnx.h"
 #include "dialects/Program/ProgramDialect.h"
@@ -36,33 +37,53 @@ Outcome Compiler::State::prepare(const CompileOptions &options) {
   if (failed(loaded))
     return Outcome::Refused;
   target.emplace(std::move(*loaded));
-  if (target->codeGenerator != "cpu")
-    return refuse(context, target->path + " has the code generator '" + target->codeGenerator +
-                               "'; this compiler has 'cpu'");
-  CpuOptions cpu;
-  if (!target->variant.empty())
-    cpu.cpu = target->variant;
+  std::string cacheDir;
   if (options.useKernelCache)
-    cpu.cacheDir = options.kernelCache.empty() ? getDefaultCacheDir() : options.kernelCache;
-  if (!cpu.cacheDir.empty()) {
-    std::error_code code = llvm::sys::fs::create_directories(cpu.cacheDir);
-    if (!code && !llvm::sys::fs::is_directory(cpu.cacheDir))
+    cacheDir = options.kernelCache.empty() ? getDefaultCacheDir() : options.kernelCache;
+  if (!cacheDir.empty()) {
+    std::error_code code = llvm::sys::fs::create_directories(cacheDir);
+    if (!code && !llvm::sys::fs::is_directory(cacheDir))
       code = std::make_error_code(std::errc::not_a_directory);
     if (!code)
-      code = llvm::sys::fs::access(cpu.cacheDir, llvm::sys::fs::AccessMode::Write);
-    std::string message =
-        "the kernel cache " + cpu.cacheDir + " cannot be written: " + code.message();
+      code = llvm::sys::fs::access(cacheDir, llvm::sys::fs::AccessMode::Write);
+    std::string message = "the kernel cache " + cacheDir + " cannot be written: " + code.message();
     if (code && !options.kernelCache.empty())
       return refuse(context, message + " (--no-kernel-cache does without)");
     if (code)
       emitWarning(UnknownLoc::get(&context)) << message << "; every kernel is compiled anew";
   }
-  cpu.threads = options.threads;
-  auto created = createCpuKernelGenerator(cpu);
+  llvm::Expected<std::unique_ptr<KernelGenerator>> created = createGenerator(options, cacheDir);
   if (!created)
     return refuse(context, llvm::toString(created.takeError()));
   generator = std::move(*created);
   return Outcome::Done;
+}
+
+llvm::Expected<std::unique_ptr<KernelGenerator>>
+Compiler::State::createGenerator(const CompileOptions &options, const std::string &cacheDir) {
+  const std::string &kind = target->codeGenerator;
+  if (kind == "cpu") {
+    if (options.simulation)
+      return llvm::createStringError("--sim is for GPUs; " + target->name + " is none");
+    CpuOptions cpu;
+    if (!target->variant.empty())
+      cpu.cpu = target->variant;
+    cpu.cacheDir = cacheDir;
+    cpu.threads = options.threads;
+    return createCpuKernelGenerator(cpu);
+  }
+  if (kind == "cuda" || kind == "hip") {
+    GpuOptions gpu;
+    gpu.target = kind;
+    gpu.arch = target->variant;
+    gpu.simulation = options.simulation;
+    gpu.ptxas = "search";
+    gpu.cacheDir = cacheDir;
+    gpu.threads = options.threads;
+    return createGpuKernelGenerator(gpu);
+  }
+  return llvm::createStringError(target->path + " has the code generator '" + kind +
+                                 "'; this compiler has cpu, cuda and hip");
 }
 
 //===----------------------------------------------------------------------===//
@@ -240,14 +261,15 @@ Outcome Compiler::resume() {
     return Outcome::Refused;
 
   // Layouts and kernels follow from the target: half a bundle for one and half for another is none.
-  auto target = state->target->toAttribute(&context, state->generator->getCpu(),
-                                           state->generator->getRequiredFeatures());
+  auto target = state->target->toAttribute(&context, state->generator->describeProcessor(&context));
   if (auto given = module->getAttrOfType<DictionaryAttr>(TargetInfo::kAttribute);
       given && given != target) {
-    auto name = given.getAs<StringAttr>("name"), cpu = given.getAs<StringAttr>("cpu");
-    std::string text = name ? name.str() + (cpu ? ":" + cpu.str() : "") : "another";
+    auto name = given.getAs<StringAttr>("name"), processor = given.getAs<StringAttr>("cpu");
+    if (!processor)
+      processor = given.getAs<StringAttr>("arch");
+    std::string text = name ? name.str() + (processor ? ":" + processor.str() : "") : "another";
     return refuse(context, input + " was made for the target " + text + ", not for " +
-                               state->target->name + ":" + state->generator->getCpu() +
+                               state->target->name + ":" + state->generator->getProcessor() +
                                " as this compiler describes it: give --target=" + text +
                                " or compile from the checkpoint");
   }
@@ -317,9 +339,9 @@ Outcome Compiler::import() {
 
   ModuleOp module = *state->module;
   auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
-  module->setAttr(TargetInfo::kAttribute,
-                  state->target->toAttribute(&context, state->generator->getCpu(),
-                                             state->generator->getRequiredFeatures()));
+  module->setAttr(
+      TargetInfo::kAttribute,
+      state->target->toAttribute(&context, state->generator->describeProcessor(&context)));
   if (options.output.empty())
     options.output = model.getAs<StringAttr>("name").str() + ".bundle";
   if (isWritten())

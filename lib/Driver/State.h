@@ -2,7 +2,7 @@
 #pragma once
 
 #include "adapt/Bundle/BundleWriter.h"
-#include "adapt/CodeGen/CpuKernelGenerator.h"
+#include "adapt/CodeGen/KernelGenerator.h"
 #include "adapt/Driver/Compiler.h"
 #include "adapt/Model/Model.h"
 #include "adapt/Target/Target.h"
@@ -16,6 +16,9 @@ struct Compiler::State {
 
   /// Target, generator, and the input as far as it is not the importer's business.
   Outcome prepare(const CompileOptions &options);
+  /// The generator that the target's file names.
+  llvm::Expected<std::unique_ptr<KernelGenerator>> createGenerator(const CompileOptions &options,
+                                                                   const std::string &cacheDir);
   /// The module as bytecode, for the bundle's ir/.
   void keepBytecode(Phase phase);
   /// The reports, after which the bundle gets its name.
@@ -24,7 +27,7 @@ struct Compiler::State {
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::optional<Target> target;
-  std::unique_ptr<CpuKernelGenerator> generator;
+  std::unique_ptr<KernelGenerator> generator;
   std::shared_ptr<weights::SourceProvider> sources; ///< of weights; null: a config alone
   std::shared_ptr<weights::Checkpoint> checkpoint;  ///< the same, if it is safetensors files
   std::optional<Model> model;                       ///< unset with compileFrom

@@ -43,7 +43,7 @@ public:
           << "the file of target " << target.name << " describes '" << name << "'";
     if (const YamlNode *generator = map.require("code_generator")) {
       target.codeGenerator = generator->text;
-      checkName(*generator, generator->text, {"cpu", "none"}, "code generator");
+      checkName(*generator, generator->text, {"cpu", "cuda", "hip", "none"}, "code generator");
     }
     readVariant(map, variant);
     target.elementTypes = readNames(map.require("element_types"), kElementTypes, "element type");
@@ -217,19 +217,15 @@ bool Target::hasElementType(Type type) const {
   return llvm::is_contained(elementTypes, text);
 }
 
-DictionaryAttr Target::toAttribute(MLIRContext *context, StringRef cpu,
-                                   ArrayRef<std::string> features) const {
+DictionaryAttr Target::toAttribute(MLIRContext *context, ArrayRef<NamedAttribute> processor) const {
   context->loadDialect<AdaptDialect>();
   Builder builder(context);
   auto names = [&](ArrayRef<std::string> texts) {
     return builder.getStrArrayAttr(SmallVector<StringRef>(texts.begin(), texts.end()));
   };
   NamedAttrList attributes;
+  attributes.append(processor.begin(), processor.end());
   attributes.set("name", builder.getStringAttr(name));
-  if (!cpu.empty()) {
-    attributes.set("cpu", builder.getStringAttr(cpu));
-    attributes.set("features", names(features));
-  }
   attributes.set("block_tokens", builder.getI64IntegerAttr(blockTokens));
   attributes.set("keeps", names(keeps));
   attributes.set("ops", ops ? Attribute(names(*ops)) : builder.getStringAttr("all"));

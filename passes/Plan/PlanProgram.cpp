@@ -24,7 +24,7 @@ public:
     variant.grid.push_back(getAffineConstantExpr(1, kernel.getContext()));
     return SmallVector<KernelVariant>{variant};
   }
-  FailureOr<std::string> compile(ModuleOp module) override {
+  FailureOr<CompiledKernels> compile(ModuleOp module) override {
     return module.emitError("no code generator is linked into this tool");
   }
 };
@@ -168,10 +168,15 @@ struct PlanProgram : adapt::impl::PlanProgramBase<PlanProgram> {
         for (const KernelVariant::Guard &guard : variant.guards)
           guards.push_back(program::GuardAttr::get(
               builder.getContext(), builder.getStringAttr(guard.size), guard.min, guard.max));
-        program::VariantOp::create(inner, kernel.getLoc(), variant.symbol,
-                                   guards.empty() ? ArrayAttr() : builder.getArrayAttr(guards),
-                                   DimsAttr::get(builder.getContext(), variant.grid),
-                                   variant.scratchBytes);
+        auto made = program::VariantOp::create(
+            inner, kernel.getLoc(), variant.symbol,
+            guards.empty() ? ArrayAttr() : builder.getArrayAttr(guards),
+            DimsAttr::get(builder.getContext(), variant.grid), variant.scratchBytes,
+            /*threads=*/IntegerAttr(), /*shared_bytes=*/IntegerAttr());
+        if (variant.threads) {
+          made.setThreads(variant.threads);
+          made.setSharedBytes(variant.sharedBytes);
+        }
       }
     }
   }

@@ -17,8 +17,10 @@ void adapt::addOptions(CLI::App &app, CommandOptions &options) {
                  "folder of the checkpoint (config.json, *.safetensors), or an .onnx file");
   app.add_option("-o,--output", compile.output, "the bundle; default: the model's name + .bundle");
   app.add_option("--target", compile.target,
-                 "what to compile for: cpu, or cpu:NAME for another CPU")
+                 "what to compile for: cpu, or cpu:NAME for another CPU; cuda:sm_90, hip:gfx942, …")
       ->capture_default_str();
+  app.add_flag("--sim", compile.simulation,
+               "of a GPU: also kernels.sim.so, for adapt-run --device=sim");
   app.add_option("--dtype", compile.dtype, "type of activations, weights and state")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
       ->capture_default_str();

@@ -15,19 +15,9 @@ struct CpuOptions {
   std::string dumpDir;      ///< where intermediate forms are written, a file each; empty: nowhere
 };
 
-class CpuKernelGenerator : public KernelGenerator {
-public:
-  /// LLVM's name of the CPU that code is made for.
-  virtual llvm::StringRef getCpu() const = 0;
-  /// What the runtime must find in the CPU: of the features that docs/bundle.md lists, those that
-  /// the code may use.
-  virtual llvm::SmallVector<std::string> getRequiredFeatures() const = 0;
-  /// Kernels that the last `compile` found in the cache, and that it compiled.
-  virtual std::pair<unsigned, unsigned> getCacheStatistics() const = 0;
-};
-
 /// Fails if the CPU or a feature is unknown, or the CPU cannot run the kernels (x86-64-v2 is
-/// needed).
-llvm::Expected<std::unique_ptr<CpuKernelGenerator>> createCpuKernelGenerator(CpuOptions options);
+/// needed). Its processor's `features` are those of docs/bundle.md that the code may use and the
+/// runtime must find in the CPU.
+llvm::Expected<std::unique_ptr<KernelGenerator>> createCpuKernelGenerator(CpuOptions options);
 
 } // namespace adapt

@@ -18,6 +18,19 @@ struct KernelVariant {
   llvm::SmallVector<Guard> guards;
   llvm::SmallVector<mlir::AffineExpr> grid; ///< one to three extents over the kernel's symbols
   uint64_t scratchBytes = 0;                ///< per work item
+  uint32_t threads = 0;                     ///< of a block; 0: not for a GPU
+  uint32_t sharedBytes = 0;                 ///< static shared memory of a block
+};
+
+/// What the kernels of a module became.
+struct CompiledKernels {
+  struct File {
+    std::string key;  ///< in the manifest: "kernels", which the device loads; "ptx", "sim"
+    std::string name; ///< "kernels.so"
+    std::string bytes;
+  };
+  llvm::SmallVector<File> files;        ///< "kernels" first
+  llvm::SmallVector<std::string> notes; ///< for the report: what was skipped, and why
 };
 
 /// Of compiled kernels: $XDG_CACHE_HOME/adaptc or ~/.cache/adaptc; empty if neither variable is
@@ -37,9 +50,18 @@ public:
   /// an error was emitted.
   virtual mlir::FailureOr<llvm::SmallVector<KernelVariant>> getVariants(KernelOp kernel) = 0;
 
-  /// Compiles all kernels of the module and links them into one shared object; returns its bytes.
-  /// On failure errors were emitted, for every kernel that cannot be done.
-  virtual mlir::FailureOr<std::string> compile(mlir::ModuleOp module) = 0;
+  /// Compiles all kernels of the module and links them. On failure errors were emitted, for every
+  /// kernel that cannot be done.
+  virtual mlir::FailureOr<CompiledKernels> compile(mlir::ModuleOp module) = 0;
+
+  /// LLVM's name of the processor that code is made for: znver4, sm_90.
+  virtual llvm::StringRef getProcessor() const { return ""; }
+  /// What the target's attribute and the manifest say of it: {cpu, features} or {arch, …}.
+  virtual llvm::SmallVector<mlir::NamedAttribute> describeProcessor(mlir::MLIRContext *) const {
+    return {};
+  }
+  /// Kernels that the last `compile` found in the cache, and that it compiled.
+  virtual std::pair<unsigned, unsigned> getCacheStatistics() const { return {0, 0}; }
 };
 
 } // namespace adapt

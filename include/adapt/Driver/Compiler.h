@@ -29,6 +29,7 @@ struct CompileOptions {
   std::optional<Phase> compileFrom; ///< the phase that the input is the end of
   std::string checkpoint;           ///< with compileFrom: where the weights are
   std::string dumpPhases;           ///< a folder, or empty
+  bool simulation = false;          ///< of a GPU: kernels.sim.so too
   bool referenceWeights = false;    ///< recipes into the checkpoint instead of converted weights
   int64_t maxNumTokens = 512, maxBatchSize = 16;
   int64_t maxSeqLen = 0;    ///< 0: the model's

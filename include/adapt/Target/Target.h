@@ -31,7 +31,7 @@ struct Target {
   std::string name;    ///< "cpu"
   std::string variant; ///< "znver4" of "cpu:znver4"; the file's default, or empty
   std::string path;
-  std::string codeGenerator; ///< "cpu" or "none"
+  std::string codeGenerator; ///< "cpu", "cuda", "hip" or "none"
   std::vector<std::string> elementTypes;
   std::vector<std::string> keeps;              ///< composites that are not decomposed
   std::optional<std::vector<std::string>> ops; ///< base ops of the code generator; nullopt: all
@@ -45,9 +45,9 @@ struct Target {
   /// The module attribute `adapt.target`, which the passes read:
   ///   {name = "cpu", cpu = "znver4", features = ["avx512f"], block_tokens = 16 : i64,
   ///    keeps = ["rms_norm"], ops = "all", weight_layouts = {bf16 = #adapt.packed<16, 2>}}
-  /// `cpu` and `features` are what the code generator makes of the variant; empty: left out.
-  mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context, llvm::StringRef cpu,
-                                   llvm::ArrayRef<std::string> features) const;
+  /// `processor`, here cpu and features, is what the code generator makes of the variant.
+  mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context,
+                                   llvm::ArrayRef<mlir::NamedAttribute> processor) const;
 };
 
 /// Finds a target by what `--target` says, "name" or "name:variant", in folders and then in the

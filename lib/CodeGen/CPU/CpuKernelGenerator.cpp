@@ -92,7 +92,7 @@ private:
   const CpuTarget &target;
 };
 
-class Generator : public CpuKernelGenerator {
+class Generator : public KernelGenerator {
 public:
   Generator(CpuOptions options, CpuTarget given)
       : target(std::move(given)),
@@ -113,7 +113,7 @@ public:
     return jobs.getVariants(kernel);
   }
 
-  FailureOr<std::string> compile(ModuleOp module) override {
+  FailureOr<CompiledKernels> compile(ModuleOp module) override {
     auto done = jobs.run(module);
     if (failed(done))
       return failure();
@@ -123,11 +123,16 @@ public:
     llvm::Expected<std::string> library = linkShared(objects);
     if (!library)
       return module.emitError(llvm::toString(library.takeError()));
-    return std::move(*library);
+    return CompiledKernels{{{"kernels", "kernels.so", std::move(*library)}}, {}};
   }
 
-  StringRef getCpu() const override { return target.cpu; }
-  SmallVector<std::string> getRequiredFeatures() const override { return target.requiredFeatures; }
+  StringRef getProcessor() const override { return target.cpu; }
+  SmallVector<NamedAttribute> describeProcessor(MLIRContext *context) const override {
+    Builder builder(context);
+    SmallVector<StringRef> features(target.requiredFeatures.begin(), target.requiredFeatures.end());
+    return {builder.getNamedAttr("cpu", builder.getStringAttr(target.cpu)),
+            builder.getNamedAttr("features", builder.getStrArrayAttr(features))};
+  }
   std::pair<unsigned, unsigned> getCacheStatistics() const override { return jobs.getStatistics(); }
 
 private:
@@ -137,7 +142,7 @@ private:
 } // namespace
 } // namespace adapt::cpu
 
-llvm::Expected<std::unique_ptr<adapt::CpuKernelGenerator>>
+llvm::Expected<std::unique_ptr<adapt::KernelGenerator>>
 adapt::createCpuKernelGenerator(CpuOptions options) {
   auto target = cpu::CpuTarget::create(options.cpu, options.features);
   if (!target)

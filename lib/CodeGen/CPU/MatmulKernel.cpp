@@ -3,10 +3,9 @@
 // Weights lie in panels of 16 rows. A tile of `rows` tokens by `panels` panels is accumulated in
 // registers over all of K, put down on the stack, and finished row by row: each following operation
 // works on 16 results at once.
+#include "CodeGen/Common/MatmulRegion.h"
 #include "DotStep.h"
 #include "KernelForm.h"
-#include "dialects/Adapt/ToLinalg.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -34,104 +33,44 @@ public:
   LogicalResult emit(unsigned variant, CpuKernelBuilder &builder) const override;
 
 private:
-  struct Root {
-    Value result;
-    unsigned input, weight; ///< arguments of the kernel
-    int64_t k;
-    DotStep step;
-  };
-  struct Finish { // results of one group of 16 columns
-    CpuKernelBuilder &b;
-    Value row, column;                   ///< of the whole result
-    Value valid;                         ///< columns that exist, or null: all 16
-    llvm::DenseMap<Value, Value> values; ///< widened vectors
-  };
-
-  bool collect(KernelOp kernel, const CpuTarget &target);
-  bool isEpilogue(Operation &op) const;
+  MatmulForm(MatmulRegion region) : region(std::move(region)) {}
   void chooseTilings(const CpuTarget &target);
 
   void emitTile(CpuKernelBuilder &b, const Tiling &tiling, Value row, Value rowEnd, Value panel,
                 int64_t panels) const;
-  void emitProduct(CpuKernelBuilder &b, const Root &root, const Tiling &tiling, Value row,
-                   Value rowEnd, Value panel, int64_t panels, Pointer tile) const;
-  void finishColumns(Finish &finish) const;
-  Value getOperand(Finish &finish, Value value) const;
+  void emitProduct(CpuKernelBuilder &b, const MatmulRegion::Root &root, const DotStep &dot,
+                   const Tiling &tiling, Value row, Value rowEnd, Value panel, int64_t panels,
+                   Pointer tile) const;
 
-  mutable KernelOp kernel; // its accessors are not const
-  SmallVector<Root> roots;
-  SmallVector<Operation *> epilogue;
-  AffineExpr rows;
-  int64_t n = 0;
+  MatmulRegion region;
+  SmallVector<DotStep> steps; ///< of each root
   SmallVector<Tiling> tilings;
 };
 
 std::unique_ptr<KernelForm> MatmulForm::create(KernelOp kernel, const CpuTarget &target) {
-  auto form = std::make_unique<MatmulForm>();
-  if (!form->collect(kernel, target))
+  SmallVector<DotStep> steps;
+  auto region = MatmulRegion::match(kernel, [&](MatmulOp matmul) {
+    RankedTensorType weight = typeOf(matmul.getWeight());
+    auto layout = dyn_cast_or_null<PackedAttr>(weight.getEncoding());
+    if (!layout || layout.getN() != kLanes)
+      return false;
+    auto step = DotStep::get(target, weight.getElementType(),
+                             typeOf(matmul.getInput()).getElementType(), layout.getK());
+    if (step)
+      steps.push_back(*step);
+    return step.has_value();
+  });
+  if (!region)
     return nullptr;
+  std::unique_ptr<MatmulForm> form(new MatmulForm(std::move(*region)));
+  form->steps = std::move(steps);
   form->chooseTilings(target);
   return form;
 }
 
-bool MatmulForm::collect(KernelOp op, const CpuTarget &target) {
-  kernel = op;
-  for (Operation &op : kernel.getBody().front().without_terminator()) {
-    auto matmul = dyn_cast<MatmulOp>(op);
-    if (!matmul) {
-      epilogue.push_back(&op);
-      continue;
-    }
-    auto input = dyn_cast<BlockArgument>(matmul.getInput());
-    auto weight = dyn_cast<BlockArgument>(matmul.getWeight());
-    auto layout = dyn_cast_or_null<PackedAttr>(typeOf(matmul.getWeight()).getEncoding());
-    if (!input || !weight || !layout || layout.getN() != kLanes || typeOf(weight).getRank() != 2)
-      return false;
-    auto step = DotStep::get(target, typeOf(weight).getElementType(),
-                             typeOf(input).getElementType(), layout.getK());
-    if (!step || typeOf(matmul.getResult()).getElementType().isF64())
-      return false;
-    roots.push_back(
-        {matmul, input.getArgNumber(), weight.getArgNumber(), typeOf(weight).getDimSize(1), *step});
-  }
-  if (roots.empty())
-    return false;
-  SmallVector<AffineExpr> dims = getDims(typeOf(roots[0].result));
-  for (const Root &root : roots)
-    if (getDims(typeOf(root.result)) != dims)
-      return false;
-  n = typeOf(roots[0].result).getShape().back();
-  rows = getAffineConstantExpr(1, kernel.getContext());
-  for (AffineExpr size : ArrayRef(dims).drop_back())
-    rows = rows * size;
-  return llvm::all_of(epilogue, [&](Operation *op) { return isEpilogue(*op); });
-}
-
-// Every value has the shape of the products, or is a constant of which all elements are equal.
-bool MatmulForm::isEpilogue(Operation &op) const {
-  if (auto constant = dyn_cast<ConstantOp>(op))
-    return isa<SplatElementsAttr>(constant.getValue()) &&
-           isa<FloatType, IntegerType>(constant.getValue().getElementType());
-  SmallVector<AffineExpr> dims = getDims(typeOf(roots[0].result));
-  if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-    // Of a constant, or of one vector over the columns (a bias).
-    RankedTensorType input = typeOf(broadcast.getInput());
-    bool columns = isa<BlockArgument>(broadcast.getInput()) && input.getRank() == 1 &&
-                   broadcast.getDimensions()[0] == static_cast<int64_t>(dims.size()) - 1 &&
-                   getDims(input)[0] == dims.back();
-    bool constant = broadcast.getInput().getDefiningOp<ConstantOp>() != nullptr;
-    return (columns || constant) && getDims(typeOf(broadcast.getResult())) == dims;
-  }
-  if (!isa<ElementwiseOpInterface>(op) || op.getNumResults() != 1)
-    return false;
-  for (Value operand : op.getOperands())
-    if (getDims(typeOf(operand)) != dims || typeOf(operand).getElementType().isInteger(1))
-      return false;
-  return getDims(typeOf(op.getResult(0))) == dims &&
-         !typeOf(op.getResult(0)).getElementType().isInteger(1);
-}
-
 void MatmulForm::chooseTilings(const CpuTarget &target) {
+  AffineExpr rows = region.getRows();
+  int64_t n = region.getN();
   int64_t panels = llvm::divideCeilSigned(n, kLanes);
   // A stream of weights is cut into items of a few panels, equally for two and four threads.
   int64_t chunk = 1;
@@ -140,7 +79,7 @@ void MatmulForm::chooseTilings(const CpuTarget &target) {
       chunk = c;
       break;
     }
-  bool one = rows == getAffineConstantExpr(1, kernel.getContext());
+  bool one = rows == getAffineConstantExpr(1, rows.getContext());
   if (one || isa<AffineSymbolExpr>(rows))
     tilings.push_back({"one", 1, 1, 1, chunk, 0, 2});
   if (one)
@@ -162,7 +101,9 @@ void MatmulForm::chooseTilings(const CpuTarget &target) {
 
 SmallVector<KernelVariant> MatmulForm::getVariants() const {
   SmallVector<KernelVariant> variants;
-  AffineExpr panels = getAffineConstantExpr(llvm::divideCeilSigned(n, kLanes), rows.getContext());
+  AffineExpr rows = region.getRows();
+  AffineExpr panels =
+      getAffineConstantExpr(llvm::divideCeilSigned(region.getN(), kLanes), rows.getContext());
   for (const Tiling &tiling : tilings) {
     KernelVariant variant;
     variant.symbol = tiling.name;
@@ -178,10 +119,10 @@ SmallVector<KernelVariant> MatmulForm::getVariants() const {
 
 LogicalResult MatmulForm::emit(unsigned variant, CpuKernelBuilder &b) const {
   const Tiling &tiling = tilings[variant];
-  int64_t allPanels = llvm::divideCeilSigned(n, kLanes);
+  int64_t allPanels = llvm::divideCeilSigned(region.getN(), kLanes);
   Value first = b.mul(b.getId(0), tiling.itemPanels);
   Value panelEnd = b.min(b.add(first, tiling.itemPanels), b.constant(allPanels));
-  Value allRows = tiling.maxRows == 1 ? b.constant(1) : b.getSize(rows);
+  Value allRows = tiling.maxRows == 1 ? b.constant(1) : b.getSize(region.getRows());
   Value rowBegin = tiling.itemRows ? b.mul(b.getId(1), tiling.itemRows) : b.constant(0);
   Value rowEnd = tiling.itemRows ? b.min(b.add(rowBegin, tiling.itemRows), allRows) : allRows;
   auto emitRows = [&](Value panel, int64_t panels) {
@@ -205,29 +146,23 @@ LogicalResult MatmulForm::emit(unsigned variant, CpuKernelBuilder &b) const {
 
 void MatmulForm::emitTile(CpuKernelBuilder &b, const Tiling &tiling, Value row, Value rowEnd,
                           Value panel, int64_t panels) const {
-  int64_t width = panels * kLanes;
-  SmallVector<Pointer> products;
-  for (const Root &root : roots) {
-    products.push_back(b.createLocal(b.f32(), tiling.rows * width));
-    emitProduct(b, root, tiling, row, rowEnd, panel, panels, products.back());
+  int64_t width = panels * kLanes, n = region.getN();
+  SmallVector<Pointer> tiles;
+  for (auto [root, step] : llvm::zip_equal(region.getRoots(), steps)) {
+    tiles.push_back(b.createLocal(b.f32(), tiling.rows * width));
+    emitProduct(b, root, step, tiling, row, rowEnd, panel, panels, tiles.back());
   }
 
   auto finishRow = [&](Value tileRow, Value resultRow) {
     for (int64_t p = 0; p < panels; ++p) {
-      Value column = b.mul(b.add(panel, p), kLanes);
-      Finish finish{b, resultRow, column, Value(), llvm::DenseMap<Value, Value>()};
+      MatmulRegion::Place place{resultRow, b.mul(b.add(panel, p), kLanes), kLanes, Value()};
       if (n % kLanes)
-        finish.valid = b.min(b.sub(b.constant(n), column), b.constant(kLanes));
-      for (auto [root, tile] : llvm::zip_equal(roots, products)) {
-        Value product =
-            b.load(tile, b.add(b.mul(tileRow, width), p * kLanes), b.vector(kLanes, b.f32()));
-        Value result = root.result;
-        // The product is rounded to its own type first.
-        finish.values[result] =
-            widen(b.getBuilder(), b.getLoc(),
-                  narrow(b.getBuilder(), b.getLoc(), product, typeOf(result).getElementType()));
-      }
-      finishColumns(finish);
+        place.valid = b.min(b.sub(b.constant(n), place.column), b.constant(kLanes));
+      SmallVector<Value> products;
+      for (Pointer tile : tiles)
+        products.push_back(
+            b.load(tile, b.add(b.mul(tileRow, width), p * kLanes), b.vector(kLanes, b.f32())));
+      region.finish(b, place, products);
     }
   };
   if (tiling.rows == 1)
@@ -236,9 +171,10 @@ void MatmulForm::emitTile(CpuKernelBuilder &b, const Tiling &tiling, Value row, 
   b.createFor(b.constant(0), count, 1, [&](Value r) { finishRow(r, b.add(row, r)); });
 }
 
-void MatmulForm::emitProduct(CpuKernelBuilder &b, const Root &root, const Tiling &tiling, Value row,
-                             Value rowEnd, Value panel, int64_t panels, Pointer tile) const {
-  int64_t depth = root.step.getDepth();
+void MatmulForm::emitProduct(CpuKernelBuilder &b, const MatmulRegion::Root &root,
+                             const DotStep &dot, const Tiling &tiling, Value row, Value rowEnd,
+                             Value panel, int64_t panels, Pointer tile) const {
+  int64_t depth = dot.getDepth();
   int64_t fullSteps = root.k / depth, allSteps = llvm::divideCeilSigned(root.k, depth);
   Pointer weight = b.getArgument(root.weight), input = b.getArgument(root.input);
 
@@ -257,12 +193,12 @@ void MatmulForm::emitProduct(CpuKernelBuilder &b, const Root &root, const Tiling
     SmallVector<DotStep::Operand> lanes;
     Value place = b.mul(s, depth * kLanes), k = b.mul(s, depth);
     for (Pointer panel : weightPanels)
-      lanes.push_back(root.step.loadLanes(b, panel, place));
+      lanes.push_back(dot.loadLanes(b, panel, place));
     for (int64_t r = 0; r < tiling.rows; ++r) {
-      DotStep::Operand scalars = root.step.loadScalars(b, inputRows[r], k, count);
+      DotStep::Operand scalars = dot.loadScalars(b, inputRows[r], k, count);
       for (int64_t p = 0; p < panels; ++p) {
         Value &sum = sums[r * panels + p];
-        sum = root.step.accumulate(b, sum, lanes[p], scalars);
+        sum = dot.accumulate(b, sum, lanes[p], scalars);
       }
     }
   };
@@ -283,60 +219,6 @@ void MatmulForm::emitProduct(CpuKernelBuilder &b, const Root &root, const Tiling
     b.store(sum, tile, b.constant(index * kLanes));
 }
 
-Value MatmulForm::getOperand(Finish &finish, Value value) const {
-  if (Value known = finish.values.lookup(value))
-    return known;
-  // An argument of the results' shape, or a vector over the columns.
-  CpuKernelBuilder &b = finish.b;
-  Pointer buffer = b.getArgument(cast<BlockArgument>(value).getArgNumber());
-  Value index = finish.column;
-  if (getDims(typeOf(value)) == getDims(typeOf(roots[0].result)))
-    index = b.add(b.mul(finish.row, n), index);
-  VectorType type = b.vector(kLanes, buffer.element);
-  Value loaded =
-      finish.valid ? b.loadMasked(buffer, index, type, finish.valid) : b.load(buffer, index, type);
-  return finish.values[value] = widen(b.getBuilder(), b.getLoc(), loaded);
-}
-
-void MatmulForm::finishColumns(Finish &finish) const {
-  CpuKernelBuilder &b = finish.b;
-  OpBuilder &builder = b.getBuilder();
-  for (Operation *op : epilogue) {
-    Type element = typeOf(op->getResult(0)).getElementType();
-    Value result;
-    if (auto constant = dyn_cast<ConstantOp>(op)) {
-      auto splat = cast<SplatElementsAttr>(constant.getValue());
-      if (isa<FloatType>(element)) {
-        Type wide = element.isF64() ? element : b.f32();
-        result = b.floatConstant(b.vector(kLanes, wide),
-                                 splat.getSplatValue<FloatAttr>().getValueAsDouble());
-      } else {
-        result =
-            b.intConstant(b.vector(kLanes, element), splat.getSplatValue<APInt>().getSExtValue());
-      }
-    } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-      result = getOperand(finish, broadcast.getInput());
-    } else {
-      SmallVector<Value> args;
-      for (Value operand : op->getOperands())
-        args.push_back(getOperand(finish, operand));
-      result = cast<ElementwiseOpInterface>(op).emitScalar(builder, b.getLoc(), args);
-      result = widen(builder, b.getLoc(), narrow(builder, b.getLoc(), result, element));
-    }
-    finish.values[op->getResult(0)] = result;
-  }
-
-  Operation *yield = kernel.getBody().front().getTerminator();
-  for (auto [index, value] : llvm::enumerate(yield->getOperands())) {
-    Value result =
-        narrow(builder, b.getLoc(), getOperand(finish, value), typeOf(value).getElementType());
-    Value place = b.add(b.mul(finish.row, n), finish.column);
-    if (finish.valid)
-      b.storeMasked(result, b.getResult(index), place, finish.valid);
-    else
-      b.store(result, b.getResult(index), place);
-  }
-}
 } // namespace
 
 std::unique_ptr<KernelForm> createMatmulForm(KernelOp kernel, const CpuTarget &target) {

@@ -1,11 +1,11 @@
-// paged_attend: softmax(scale · q·k) v over the state's blocks, keys in chunks (online softmax:
-// Milakov and Gimelshein 2018, arXiv:1805.02867).
+// paged_attend: softmax(scale · q·k) v over the state's blocks, keys in chunks. The tile body is in
+// AttendTile.
 //
 // A work item is one group (a head of keys and values) and a few query tokens; all query heads of
 // the group and all its tokens are *rows* that share every load of keys and values. Chunks begin at
 // multiples of their size whatever the rows are, so that a row's result does not depend on which
 // rows are computed with it.
-#include "CodeGen/Common/MathExpansion.h"
+#include "CodeGen/Common/AttendTile.h"
 #include "CodeGen/Common/PagedState.h"
 #include "DotStep.h"
 #include "KernelForm.h"
@@ -22,8 +22,6 @@ namespace {
 constexpr int64_t kChunkBlocks = 8;
 constexpr int64_t kAhead = 4; // blocks
 constexpr int64_t kChunk = kChunkBlocks * kBlockTokens;
-// Lower than any score, and finite: a row whose keys so far were all masked.
-constexpr double kNoMaximum = -1e30;
 
 int64_t largestDivisor(int64_t number, int64_t limit) {
   for (int64_t d = std::min(number, limit); d > 1; --d)
@@ -92,11 +90,55 @@ SmallVector<KernelVariant> PagedAttendForm::getVariants() const {
   return {variant};
 }
 
+/// 16 keys in a vector.
+class VectorLanes : public AttendLanes {
+public:
+  explicit VectorLanes(CpuKernelBuilder &b) : b(b) {}
+  Value broadcast(Value scalar) override { return b.broadcast(scalar, kLanes); }
+  Value getMaximum(Value lanes) override {
+    // No NaN arises here but from a NaN in the input, which may then spread as it likes.
+    return vector::ReductionOp::create(b.getBuilder(), b.getLoc(), vector::CombiningKind::MAXNUMF,
+                                       lanes, arith::FastMathFlags::nnan);
+  }
+  Value getSum(Value lanes) override {
+    return vector::ReductionOp::create(b.getBuilder(), b.getLoc(), vector::CombiningKind::ADD,
+                                       lanes, arith::FastMathFlags::reassoc);
+  }
+
+private:
+  CpuKernelBuilder &b;
+};
+
+/// A row of scores in memory, and the weights that they become.
+class StoredScores : public AttendScores {
+public:
+  StoredScores(CpuKernelBuilder &b, Pointer scores, Pointer weights, Value base, Value count)
+      : b(b), scores(scores), weights(weights), base(base), count(count) {}
+
+  Value fold(Value init, Visit visit) override {
+    VectorType floats = b.vector(kLanes, b.f32());
+    return b.createFor(b.constant(0), count, kLanes, {init},
+                       [&](Value i, ValueRange iteration) -> SmallVector<Value> {
+                         Value place = b.add(base, i);
+                         return {visit(b.load(scores, place, floats), place, iteration[0])};
+                       })[0];
+  }
+  void keep(Value values, Value place) override {
+    b.store(narrow(b.getBuilder(), b.getLoc(), values, weights.element), weights, place);
+  }
+
+private:
+  CpuKernelBuilder &b;
+  Pointer scores, weights;
+  Value base, count;
+};
+
 /// Writes the code for the query tokens [token, token + count) of one sequence.
 class AttendEmitter {
 public:
   AttendEmitter(const PagedAttendForm &form, CpuKernelBuilder &b, const PagedStep &step)
-      : form(form), b(b), builder(b.getBuilder()), loc(b.getLoc()), step(step) {
+      : form(form), b(b), builder(b.getBuilder()), loc(b.getLoc()), step(step), lanes(b),
+        tile(b, form.op, lanes) {
     auto queryType = cast<RankedTensorType>(form.op.getQuery().getType());
     int64_t rows = form.tokens * form.heads;
     group = b.getId(0);
@@ -121,10 +163,7 @@ public:
     start(token, count, position, tokens);
 
     Value end = b.add(position, count); // of the keys that any row sees
-    Value begin = b.constant(0);
-    if (int64_t window = form.op.getWindow().value_or(0))
-      begin = b.max(begin, b.sub(b.add(position, 1), b.constant(window)));
-    begin = b.mul(b.div(begin, kChunk), kChunk);
+    Value begin = tile.getFirstKey(position, kChunk);
     b.createFor(begin, end, kChunk, [&](Value first) {
       Value last = b.min(b.add(first, kChunk), end);
       Value blocks = b.ceilDiv(b.sub(last, first), kBlockTokens);
@@ -169,8 +208,6 @@ private:
   void computeScores(Value sequence, Value first, Value blocks, int64_t rows, Value end) {
     int64_t size = form.keys.size, depth = form.score.getDepth();
     int64_t together = largestDivisor(rows, form.scoreRows);
-    Value scale = b.floatConstant(floats, form.op.getScale().convertToDouble() * M_LOG2E);
-    Value masked = b.floatConstant(floats, -std::numeric_limits<double>::infinity());
     Value firstBlock = b.div(first, kBlockTokens);
     b.createFor(b.constant(0), blocks, 1, [&](Value index) {
       Value block = step.getBlock(b, sequence, b.add(firstBlock, index));
@@ -206,10 +243,8 @@ private:
                                });
         for (int64_t r = 0; r < together; ++r) {
           Value at = b.add(row, r);
-          Value product = arith::MulFOp::create(builder, loc, products[r], scale);
-          Value seen = isSeen(keyNumbers, at);
-          product = arith::SelectOp::create(builder, loc, seen, product, masked);
-          b.store(product, scores, b.add(b.mul(at, kChunk), b.mul(index, kBlockTokens)));
+          Value score = tile.getScores(products[r], keyNumbers, b.load(positions, at));
+          b.store(score, scores, b.add(b.mul(at, kChunk), b.mul(index, kBlockTokens)));
         }
       });
     });
@@ -223,57 +258,15 @@ private:
     return arith::AddIOp::create(builder, loc, base, offsets);
   }
 
-  Value isSeen(Value keyNumbers, Value row) {
-    Value position = b.broadcast(b.load(positions, row), kLanes);
-    Value seen =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, keyNumbers, position);
-    if (int64_t window = form.op.getWindow().value_or(0)) {
-      Value oldest = arith::SubIOp::create(
-          builder, loc, position,
-          b.intConstant(position.getType(),
-                        std::min<int64_t>(window, std::numeric_limits<int32_t>::max())));
-      seen = arith::AndIOp::create(
-          builder, loc, seen,
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, keyNumbers, oldest));
-    }
-    return seen;
-  }
-
-  // weights = 2^(score - maximum); what was summed before shrinks where the maximum grew.
   void computeWeights(Value blocks, int64_t rows) {
     b.createFor(b.constant(0), b.constant(rows), 1, [&](Value row) {
-      Value base = b.mul(row, kChunk), end = b.mul(blocks, kBlockTokens);
-      Value old = b.load(maxima, row);
-      Value largest =
-          b.createFor(b.constant(0), end, kBlockTokens, {b.broadcast(old, kLanes)},
-                      [&](Value i, ValueRange iteration) -> SmallVector<Value> {
-                        return {larger(b.load(scores, b.add(base, i), floats), iteration[0])};
-                      })[0];
-      // No NaN arises here but from a NaN in the input, which may then spread as it likes.
-      Value maximum = vector::ReductionOp::create(builder, loc, vector::CombiningKind::MAXNUMF,
-                                                  largest, arith::FastMathFlags::nnan);
-      b.store(maximum, maxima, row);
-      Value factor = emitExp2(builder, loc, arith::SubFOp::create(builder, loc, old, maximum));
-      b.store(factor, shrink, row);
-      Value spread = b.broadcast(maximum, kLanes);
-      Value sum = arith::MulFOp::create(builder, loc, b.broadcast(factor, kLanes),
-                                        b.load(sums, b.mul(row, kLanes), floats));
-      sum = b.createFor(b.constant(0), end, kBlockTokens, {sum},
-                        [&](Value i, ValueRange iteration) -> SmallVector<Value> {
-                          Value place = b.add(base, i);
-                          Value difference = arith::SubFOp::create(
-                              builder, loc, b.load(scores, place, floats), spread);
-                          Value power = emitExp2(builder, loc, difference);
-                          b.store(narrow(builder, loc, power, form.weight), weights, place);
-                          return {arith::AddFOp::create(builder, loc, iteration[0], power)};
-                        })[0];
-      b.store(sum, sums, b.mul(row, kLanes));
+      StoredScores stored(b, scores, weights, b.mul(row, kChunk), b.mul(blocks, kBlockTokens));
+      Value sum = b.load(sums, b.mul(row, kLanes), floats);
+      AttendTile::Row state = tile.update(b.load(maxima, row), sum, stored);
+      b.store(state.maximum, maxima, row);
+      b.store(state.shrink, shrink, row);
+      b.store(state.sum, sums, b.mul(row, kLanes));
     });
-  }
-
-  Value larger(Value a, Value c) {
-    Value greater = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, a, c);
-    return arith::SelectOp::create(builder, loc, greater, a, c);
   }
 
   // output[row] = output[row] * shrink + weights · values.
@@ -335,17 +328,13 @@ private:
     Pointer result = b.getResult(0);
     int64_t size = form.values.size, heads = form.heads;
     b.createFor(b.constant(0), b.mul(count, heads), 1, [&](Value row) {
-      Value sum = vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
-                                              b.load(sums, b.mul(row, kLanes), floats),
-                                              arith::FastMathFlags::reassoc);
-      Value spread = b.broadcast(sum, kLanes);
+      Value total = tile.getTotal(b.load(sums, b.mul(row, kLanes), floats));
       Value to = b.mul(b.add(token, b.div(row, heads)), form.values.groups);
       to = b.add(b.mul(b.add(to, group), heads), b.rem(row, heads));
       to = b.mul(to, size);
       for (int64_t v = 0; v < form.vectors; ++v) {
         Value mixed = b.load(output, b.mul(b.add(b.mul(row, form.vectors), v), kLanes), floats);
-        mixed = arith::DivFOp::create(builder, loc, mixed, spread);
-        mixed = narrow(builder, loc, mixed, result.element);
+        mixed = tile.finish(mixed, total, result.element);
         Value place = b.add(to, v * kLanes);
         if (int64_t lanes = std::min(kLanes, size - v * kLanes); lanes < kLanes)
           b.storeMasked(mixed, result, place, b.constant(lanes));
@@ -360,6 +349,8 @@ private:
   OpBuilder &builder;
   Location loc;
   const PagedStep &step;
+  VectorLanes lanes;
+  AttendTile tile;
   Value group;
   Pointer query, scores, weights, sums, maxima, shrink, output, positions;
   Pointer keyPlane, valuePlane;

@@ -80,7 +80,8 @@ void KernelBuilder::bind(ValueRange buffers, ValueRange sizeValues, ValueRange i
   ids.assign(idValues.begin(), idValues.end());
 }
 
-func::FuncOp KernelBuilder::createFunction(StringRef suffix, ArrayRef<Type> argumentTypes) {
+func::FuncOp KernelBuilder::createFunction(StringRef suffix, ArrayRef<Type> argumentTypes,
+                                           bool noAlias) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(functions);
   auto function = func::FuncOp::create(builder, loc, symbol + "." + suffix.str(),
@@ -89,7 +90,7 @@ func::FuncOp KernelBuilder::createFunction(StringRef suffix, ArrayRef<Type> argu
   function->setAttr("llvm.linkage",
                     LLVM::LinkageAttr::get(builder.getContext(), LLVM::Linkage::Internal));
   for (auto [index, type] : llvm::enumerate(argumentTypes))
-    if (isa<LLVM::LLVMPointerType>(type))
+    if (noAlias && isa<LLVM::LLVMPointerType>(type))
       function.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
   builder.setInsertionPointToStart(function.addEntryBlock());
   func::ReturnOp::create(builder, loc);

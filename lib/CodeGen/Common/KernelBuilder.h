@@ -30,8 +30,9 @@ public:
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::Location getLoc() const { return loc; }
-  /// A private function of the module, named after this one; pointers are marked as not aliasing.
-  mlir::func::FuncOp createFunction(llvm::StringRef suffix, llvm::ArrayRef<mlir::Type> arguments);
+  /// A private function beside this one, named after it; pointers may be marked as not aliasing.
+  mlir::func::FuncOp createFunction(llvm::StringRef suffix, llvm::ArrayRef<mlir::Type> arguments,
+                                    bool noAlias = true);
 
   /// The buffer of a tensor argument, of a plane of a state argument, or of a result.
   Pointer getArgument(unsigned argument, unsigned plane = 0);

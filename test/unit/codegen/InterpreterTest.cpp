@@ -13,14 +13,28 @@ using interp::Tensor;
 
 namespace {
 struct Case {
-  const char *name;
+  std::string name;
   const char *text; ///< one kernel; its sizes are s0 …
   std::vector<std::map<std::string, int64_t>> sizes = {{{"s0", 1}}, {{"s0", 19}}};
   double tolerance = 1e-6; ///< for f32 results; narrower ones may be an ulp off
   float scale = 2.0f;      ///< floats are uniform in ±scale
   int64_t intEnd = 5;      ///< integers in [0, intEnd)
   const char *features = "";
+  std::string target = "cpu";
 };
+
+/// The cases on the CPU, and those without features of one on all GPUs.
+std::vector<Case> onAll(std::vector<Case> cases) {
+  std::vector<Case> all = cases;
+  for (const std::string &gpu : getGpus())
+    for (Case c : cases)
+      if (llvm::StringRef(c.features).empty()) {
+        c.target = gpu;
+        c.name += "_" + gpu.substr(gpu.find(':') + 1);
+        all.push_back(c);
+      }
+  return all;
+}
 
 void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
 
@@ -66,9 +80,7 @@ class AgainstInterpreter : public testing::TestWithParam<Case> {};
 
 TEST_P(AgainstInterpreter, SameResults) {
   const Case &c = GetParam();
-  CpuOptions options;
-  options.features = c.features;
-  Kernel kernel(c.text, options);
+  auto kernel = Kernel::create(c.text, c.target, c.features);
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<AdaptDialect>();
@@ -105,7 +117,7 @@ TEST_P(AgainstInterpreter, SameResults) {
     std::vector<const Buffer *> pointers;
     for (const Buffer &buffer : buffers)
       pointers.push_back(&buffer);
-    kernel.run(pointers, sizes, /*backwards=*/true);
+    kernel->run(pointers, sizes, /*backwards=*/true);
     for (size_t i = 0; i < expected->size(); ++i) {
       const Tensor &tensor = (*expected)[i].tensor();
       mlir::Type element = tensor.getElementType();
@@ -194,13 +206,13 @@ adapt.kernel @k(%f: !f, %b: !b, %i: !i) -> (!b, !f, !i, !i, !f, !p, !f)
 
 INSTANTIATE_TEST_SUITE_P(
     Elementwise, AgainstInterpreter,
-    testing::Values(
-        Case{"unary", kUnary}, Case{"unary_large", kUnary, {{{"s0", 50}}}, 2e-7, 30},
-        Case{"unary_small", kUnary, {{{"s0", 50}}}, 2e-7, 0.1f},
-        Case{"unary_sse", kUnary, {{{"s0", 50}}}, 1e-6, 5, 5, "-avx,-avx2,-fma,-avx512f"},
-        Case{"roots", kRoots}, Case{"binary", kBinary}, Case{"integers", kIntegers},
-        Case{"casts", kCasts, {{{"s0", 1}}, {{"s0", 30}}}, 1e-6, 100},
-        Case{"casts_avx2", kCasts, {{{"s0", 30}}}, 1e-6, 100, 5, "-avx512f"}),
+    testing::ValuesIn(
+        onAll({Case{"unary", kUnary}, Case{"unary_large", kUnary, {{{"s0", 50}}}, 2e-7, 30},
+               Case{"unary_small", kUnary, {{{"s0", 50}}}, 2e-7, 0.1f},
+               Case{"unary_sse", kUnary, {{{"s0", 50}}}, 1e-6, 5, 5, "-avx,-avx2,-fma,-avx512f"},
+               Case{"roots", kRoots}, Case{"binary", kBinary}, Case{"integers", kIntegers},
+               Case{"casts", kCasts, {{{"s0", 1}}, {{"s0", 30}}}, 1e-6, 100},
+               Case{"casts_avx2", kCasts, {{{"s0", 30}}}, 1e-6, 100, 5, "-avx512f"}})),
     print);
 
 //===----------------------------------------------------------------------===//
@@ -318,13 +330,13 @@ adapt.kernel @k(%x: tensor<3x5xf32>) -> (tensor<5x3xf32>, tensor<2xf32>, tensor<
 
 INSTANTIATE_TEST_SUITE_P(
     Shape, AgainstInterpreter,
-    testing::Values(
-        Case{"shapes", kShapes}, Case{"reductions", kReductions}, Case{"columns", kColumns},
-        Case{"gather", kGather}, Case{"moves", kMoves},
-        Case{"moves_avx2", kMoves, {{{"s0", 1}}, {{"s0", 19}}}, 0, 2, 5, "-avx512f"},
-        Case{"gather_norm", kGatherNorm, {{{"s0", 9}, {"s1", 4}}, {{"s0", 5}, {"s1", 20}}}},
-        Case{"permute", kPermute, {{{"s0", 5}}, {{"s0", 40}}}},
-        Case{"static", kStatic, {{{"s0", 0}}}}),
+    testing::ValuesIn(
+        onAll({Case{"shapes", kShapes}, Case{"reductions", kReductions}, Case{"columns", kColumns},
+               Case{"gather", kGather}, Case{"moves", kMoves},
+               Case{"moves_avx2", kMoves, {{{"s0", 1}}, {{"s0", 19}}}, 0, 2, 5, "-avx512f"},
+               Case{"gather_norm", kGatherNorm, {{{"s0", 9}, {"s1", 4}}, {{"s0", 5}, {"s1", 20}}}},
+               Case{"permute", kPermute, {{{"s0", 5}}, {{"s0", 40}}}},
+               Case{"static", kStatic, {{{"s0", 0}}}}})),
     print);
 
 //===----------------------------------------------------------------------===//
@@ -394,8 +406,9 @@ adapt.kernel @k(%x: !x, %w: tensor<576xbf16>, %h: !h, %v: tensor<24xf32>) -> (!x
 
 INSTANTIATE_TEST_SUITE_P(
     Composite, AgainstInterpreter,
-    testing::Values(Case{"rope", kRope}, Case{"rope_part", kRopePart},
-                    Case{"rope_table", kRopeTable, {{{"s0", 1}}, {{"s0", 300}}}, 4e-7, 1, 1000000},
-                    Case{"gated", kGated}, Case{"norm", kNorm},
-                    Case{"norm_avx2", kNorm, {{{"s0", 3}}}, 1e-6, 2, 5, "-avx512f"}),
+    testing::ValuesIn(
+        onAll({Case{"rope", kRope}, Case{"rope_part", kRopePart},
+               Case{"rope_table", kRopeTable, {{{"s0", 1}}, {{"s0", 300}}}, 4e-7, 1, 1000000},
+               Case{"gated", kGated}, Case{"norm", kNorm},
+               Case{"norm_avx2", kNorm, {{{"s0", 3}}}, 1e-6, 2, 5, "-avx512f"}})),
     print);

@@ -1,4 +1,5 @@
 #include "KernelRunner.h"
+#include "absl/types/span.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -105,7 +106,32 @@ std::vector<float> Buffer::toFloats(const std::string &type) const {
 // Kernel
 //===----------------------------------------------------------------------===//
 
-Kernel::Kernel(const std::string &text, CpuOptions options) {
+const std::vector<std::string> &getGpus() {
+  static const std::vector<std::string> gpus = {"cuda:sm_90", "hip:gfx942"};
+  return gpus;
+}
+
+GpuOptions getGpuOptions(const std::string &target, const std::string &fault) {
+  GpuOptions options;
+  size_t colon = target.find(':');
+  options.target = target.substr(0, colon);
+  options.arch = target.substr(colon + 1);
+  options.simulation = true;
+  options.fault = fault;
+  return options;
+}
+
+std::unique_ptr<Kernel> Kernel::create(const std::string &text, const std::string &target,
+                                       const std::string &features) {
+  if (target != "cpu")
+    return std::make_unique<Kernel>(text, getGpuOptions(target));
+  CpuOptions options;
+  options.features = features;
+  return std::make_unique<Kernel>(text, options);
+}
+
+void Kernel::compile(const std::string &text,
+                     llvm::Expected<std::unique_ptr<KernelGenerator>> generator) {
   context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
   context->loadDialect<AdaptDialect>();
   std::string errors;
@@ -114,32 +140,64 @@ Kernel::Kernel(const std::string &text, CpuOptions options) {
     os << diagnostic.getLocation() << ": " << diagnostic << "\n";
     return success();
   });
+  if (!generator)
+    throw std::runtime_error(llvm::toString(generator.takeError()));
   module = parseSourceString<ModuleOp>(text, context.get());
   if (!module)
     throw std::runtime_error("cannot parse: " + errors);
   KernelOp kernel = *module->getOps<KernelOp>().begin();
   for (StringRef name : kernel.getSymbols())
     symbols.push_back(name.str());
-  auto generator = createCpuKernelGenerator(std::move(options));
-  if (!generator)
-    throw std::runtime_error(llvm::toString(generator.takeError()));
   auto found = (*generator)->getVariants(kernel);
   if (failed(found))
     throw std::runtime_error(errors);
   variants = *found;
-  auto object = (*generator)->compile(*module);
-  if (failed(object))
+  auto result = (*generator)->compile(*module);
+  if (failed(result))
     throw std::runtime_error(errors);
+  compiled = std::move(*result);
+}
 
+namespace {
+std::string writeTemporary(const std::string &bytes) {
   char path[] = "/tmp/adapt-kernel-test-XXXXXX";
   int fd = mkstemp(path);
-  if (fd < 0 || write(fd, object->data(), object->size()) != static_cast<ssize_t>(object->size()))
+  if (fd < 0 || write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
     throw std::runtime_error("cannot write a temporary file");
   close(fd);
-  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  unlink(path);
+  return path;
+}
+
+void check(const absl::Status &status) {
+  if (!status.ok())
+    throw std::runtime_error(std::string(status.message()));
+}
+} // namespace
+
+Kernel::Kernel(const std::string &text, CpuOptions options) {
+  compile(text, createCpuKernelGenerator(std::move(options)));
+  std::string path = writeTemporary(compiled.files[0].bytes);
+  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  unlink(path.c_str());
   if (!library)
     throw std::runtime_error(dlerror());
+}
+
+Kernel::Kernel(const std::string &text, GpuOptions options) {
+  bool hip = options.target == "hip";
+  compile(text, createGpuKernelGenerator(std::move(options)));
+  std::string path = writeTemporary(compiled.files.back().bytes);
+  std::vector<std::string> names;
+  for (const KernelVariant &variant : variants)
+    names.push_back(variant.symbol);
+  for (rt::LaneOrder order :
+       {rt::LaneOrder::kForward, rt::LaneOrder::kReverse, rt::LaneOrder::kPermuted}) {
+    auto device = rt::createSimDevice({hip, order, /*seed=*/1, /*threads=*/1});
+    check(device.status());
+    check((*device)->loadKernels(path, names, 0));
+    devices.push_back(std::move(*device));
+  }
+  unlink(path.c_str());
 }
 
 Kernel::~Kernel() {
@@ -161,39 +219,84 @@ std::string Kernel::run(const std::vector<const Buffer *> &buffers,
   }
   if (!chosen)
     throw std::runtime_error("no variant fits");
-  using Function = int (*)(void *const *, const int64_t *, void *, const uint32_t *);
-  auto function = reinterpret_cast<Function>(dlsym(library, chosen->symbol.c_str()));
-  if (!function)
-    throw std::runtime_error("no symbol " + chosen->symbol);
-
-  std::vector<void *> pointers;
-  for (const Buffer *buffer : buffers)
-    pointers.push_back(buffer->data());
   std::vector<int64_t> values;
   for (const std::string &name : symbols)
     values.push_back(sizes.at(name));
   uint32_t extents[3] = {1, 1, 1};
-  int64_t items = 1;
-  for (auto [axis, extent] : llvm::enumerate(chosen->grid)) {
-    auto value = evaluateSize(extent, [&](llvm::StringRef name) -> std::optional<int64_t> {
+  for (auto [axis, extent] : llvm::enumerate(chosen->grid))
+    extents[axis] = *evaluateSize(extent, [&](llvm::StringRef name) -> std::optional<int64_t> {
       return sizes.at(name.str());
     });
-    extents[axis] = *value;
-    items *= *value;
-  }
-  std::vector<char> scratch(chosen->scratchBytes + 64);
+  if (devices.empty())
+    runOnCpu(*chosen, buffers, values, extents, backwards);
+  else
+    runOnGpu(chosen - variants.begin(), buffers, values, extents);
+  for (const Buffer *buffer : buffers)
+    if (!buffer->isTailIntact())
+      throw std::runtime_error("the kernel wrote beyond a buffer");
+  return chosen->symbol.substr(chosen->symbol.rfind('_') + 1);
+}
+
+void Kernel::runOnCpu(const KernelVariant &variant, const std::vector<const Buffer *> &buffers,
+                      const std::vector<int64_t> &sizes, const uint32_t extents[3],
+                      bool backwards) const {
+  using Function = int (*)(void *const *, const int64_t *, void *, const uint32_t *);
+  auto function = reinterpret_cast<Function>(dlsym(library, variant.symbol.c_str()));
+  if (!function)
+    throw std::runtime_error("no symbol " + variant.symbol);
+  std::vector<void *> pointers;
+  for (const Buffer *buffer : buffers)
+    pointers.push_back(buffer->data());
+  std::vector<char> scratch(variant.scratchBytes + 64);
+  int64_t items = int64_t(extents[0]) * extents[1] * extents[2];
   for (int64_t i = 0; i < items; ++i) {
     int64_t item = backwards ? items - 1 - i : i;
     uint32_t id[3] = {static_cast<uint32_t>(item / extents[2] / extents[1]),
                       static_cast<uint32_t>(item / extents[2] % extents[1]),
                       static_cast<uint32_t>(item % extents[2])};
-    if (function(pointers.data(), values.data(), scratch.data(), id) != 0)
+    if (function(pointers.data(), sizes.data(), scratch.data(), id) != 0)
       throw std::runtime_error("the kernel did not return 0");
   }
-  for (const Buffer *buffer : buffers)
-    if (!buffer->isTailIntact())
-      throw std::runtime_error("the kernel wrote beyond a buffer");
-  return chosen->symbol.substr(chosen->symbol.rfind('_') + 1);
+}
+
+void Kernel::runOnGpu(uint32_t number, const std::vector<const Buffer *> &buffers,
+                      const std::vector<int64_t> &sizes, const uint32_t extents[3]) const {
+  std::vector<std::string> first;
+  for (const auto &device : devices) {
+    rt::LaunchShape shape;
+    shape.kernel = number;
+    shape.gridRank = variants[number].grid.size();
+    shape.items = 1;
+    for (uint32_t axis = 0; axis < shape.gridRank; ++axis)
+      shape.items *= shape.grid[axis] = extents[axis];
+    shape.threads = variants[number].threads;
+    shape.numBuffers = buffers.size();
+    shape.numSizes = sizes.size();
+    shape.sizes = sizes.data();
+    std::vector<rt::Memory> memories;
+    std::vector<void *> pointers;
+    for (const Buffer *buffer : buffers) {
+      auto memory = device->allocate(std::max<size_t>(buffer->size(), 1), "a test's buffer");
+      check(memory.status());
+      check(device->write(memory->data, buffer->data(), buffer->size()));
+      pointers.push_back(memory->data);
+      memories.push_back(std::move(*memory));
+    }
+    rt::Launch launch{0, 0};
+    check(device->run(
+        {absl::MakeConstSpan(&shape, 1), absl::MakeConstSpan(&launch, 1), pointers.data()}));
+    std::vector<std::string> results;
+    for (auto [buffer, pointer] : llvm::zip_equal(buffers, pointers)) {
+      std::string &bytes = results.emplace_back(buffer->size(), 0);
+      check(device->read(bytes.data(), pointer, bytes.size()));
+    }
+    if (first.empty())
+      first = results;
+    if (results != first)
+      throw std::runtime_error("the order of lanes changes the result");
+  }
+  for (auto [buffer, bytes] : llvm::zip_equal(buffers, first))
+    std::memcpy(buffer->data(), bytes.data(), bytes.size());
 }
 
 //===----------------------------------------------------------------------===//

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "adapt/CodeGen/CpuKernelGenerator.h"
+#include "adapt/CodeGen/GpuKernelGenerator.h"
+#include "adapt/Device.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <cstring>
@@ -53,25 +55,49 @@ private:
   size_t bytes = 0, mapped = 0;
 };
 
+/// The simulated GPUs that kernels are tested on: "cuda:sm_90", "hip:gfx942".
+const std::vector<std::string> &getGpus();
+GpuOptions getGpuOptions(const std::string &target, const std::string &fault = "");
+
 class Kernel {
 public:
   /// Throws std::runtime_error with the diagnostics if it cannot be compiled.
   explicit Kernel(const std::string &text, CpuOptions options = {});
+  Kernel(const std::string &text, GpuOptions options);
+  /// For "cpu" or a GPU; a CPU's features.
+  static std::unique_ptr<Kernel> create(const std::string &text, const std::string &target,
+                                        const std::string &features = "");
   ~Kernel();
 
   /// Runs all work items of the variant that fits, from the last to the first if `backwards`;
-  /// returns the variant's name.
+  /// returns the variant's name. On a GPU in every order of lanes that the simulation has, with
+  /// the same bits; throws std::runtime_error with what the simulation found.
   std::string run(const std::vector<const Buffer *> &buffers,
                   const std::map<std::string, int64_t> &sizes, bool backwards = false) const;
 
   const llvm::SmallVector<KernelVariant> &getVariants() const { return variants; }
+  /// From now on.
+  void runInOneOrder() {
+    if (!devices.empty())
+      devices.resize(1);
+  }
+  /// What the generator made, and said.
+  const CompiledKernels &getCompiled() const { return compiled; }
 
 private:
+  void compile(const std::string &text, llvm::Expected<std::unique_ptr<KernelGenerator>> generator);
+  void runOnCpu(const KernelVariant &variant, const std::vector<const Buffer *> &buffers,
+                const std::vector<int64_t> &sizes, const uint32_t extents[3], bool backwards) const;
+  void runOnGpu(uint32_t number, const std::vector<const Buffer *> &buffers,
+                const std::vector<int64_t> &sizes, const uint32_t extents[3]) const;
+
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   llvm::SmallVector<std::string> symbols; ///< the kernel's sizes
   llvm::SmallVector<KernelVariant> variants;
-  void *library = nullptr;
+  CompiledKernels compiled;
+  void *library = nullptr;                          ///< of a CPU's kernel
+  std::vector<std::unique_ptr<rt::Device>> devices; ///< of a GPU's, one for each order of lanes
 };
 
 /// Uniform in [-1, 1], the same numbers each time.

@@ -185,7 +185,7 @@ TEST_P(KernelsTest, AgreeWithTheInterpreter) {
   ASSERT_TRUE(module);
   auto target = loadTarget(&context, "cpu", {ADAPT_SOURCE_DIR "/targets"});
   ASSERT_TRUE(mlir::succeeded(target));
-  (*module)->setAttr("adapt.target", target->toAttribute(&context, "", {}));
+  (*module)->setAttr("adapt.target", target->toAttribute(&context, {}));
   mlir::PassManager passes(&context, mlir::ModuleOp::getOperationName(),
                            mlir::OpPassManager::Nesting::Implicit);
   buildSimplifyPipeline(passes);

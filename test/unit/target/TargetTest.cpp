@@ -32,7 +32,9 @@ TEST_F(TargetFile, Cpu) {
   ASSERT_EQ(target->memory.size(), 1u);
   EXPECT_FALSE(target->memory[0].bytes);
 
-  mlir::DictionaryAttr attribute = target->toAttribute(&context, "znver4", {"avx2", "fma"});
+  mlir::DictionaryAttr attribute = target->toAttribute(
+      &context, {builder.getNamedAttr("cpu", builder.getStringAttr("znver4")),
+                 builder.getNamedAttr("features", builder.getStrArrayAttr({"avx2", "fma"}))});
   auto get = [&](llvm::StringRef key) { return attribute.get(key); };
   EXPECT_EQ(get("name"), builder.getStringAttr("cpu"));
   EXPECT_EQ(get("cpu"), builder.getStringAttr("znver4"));
@@ -64,7 +66,7 @@ TEST_F(TargetFile, OwnFile) {
   EXPECT_EQ(target->memory[0].bytesPerSecond, 3.35e12);
   EXPECT_EQ(target->links[0].bytesPerSecond, 900e9);
   mlir::Builder builder(&context);
-  mlir::DictionaryAttr attribute = target->toAttribute(&context, "", {});
+  mlir::DictionaryAttr attribute = target->toAttribute(&context, {});
   EXPECT_EQ(attribute.get("ops"), builder.getStrArrayAttr({"matmul", "add"}));
   EXPECT_FALSE(attribute.get("cpu"));
   EXPECT_TRUE(mlir::failed(load("npu:fast")));
