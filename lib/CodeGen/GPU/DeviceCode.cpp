@@ -59,9 +59,9 @@ FailureOr<std::unique_ptr<llvm::Module>> translateToDevice(mlir::gpu::GPUModuleO
   optimize(*code, *machine, /*vectorize=*/false);
   SmallVector<std::string> unknown = findUnknownCalls(*code);
   for (const std::string &name : unknown)
-    module.emitError() << "the code uses '" << name
-                       << "', which is known neither to the GPU code generator nor to the "
-                          "simulation; a function of this element type has no expansion";
+    module.emitError() << "the code uses " << name
+                       << ", which neither the GPU code generator nor the simulation knows; a "
+                          "function of this element type has no expansion";
   if (!unknown.empty())
     return failure();
   return code;

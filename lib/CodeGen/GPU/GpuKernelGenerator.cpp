@@ -152,7 +152,7 @@ private:
     llvm::raw_string_ostream os(parts.bitcode);
     llvm::WriteBitcodeToFile(**code, os);
     if (options.simulation) {
-      if (llvm::Error error = simulate(**code, target))
+      if (llvm::Error error = simulate(**code))
         return kernel.emitError(llvm::toString(std::move(error)));
       dump(job, "sim.ll", print(**code));
       llvm::Expected<SimulatedObject> object = emitSimulatedObject(**code);

@@ -72,11 +72,12 @@ bool isPlain(const IntrinsicInst &call) {
 
 SmallVector<std::string> findUnknownCalls(const Module &module) {
   SmallVector<std::string> names;
-  auto add = [&](StringRef name) {
-    if (!is_contained(names, name))
-      names.push_back(name.str());
-  };
-  for (const Function &function : module)
+  for (const Function &function : module) {
+    auto add = [&](StringRef what) {
+      std::string name = ("'" + what + "' in kernel '" + function.getName() + "'").str();
+      if (!is_contained(names, name))
+        names.push_back(std::move(name));
+    };
     for (const BasicBlock &block : function)
       for (const Instruction &instruction : block) {
         auto *call = dyn_cast<CallBase>(&instruction);
@@ -94,6 +95,7 @@ SmallVector<std::string> findUnknownCalls(const Module &module) {
           add(callee->getName());
         }
       }
+  }
   return names;
 }
 

@@ -7,8 +7,8 @@
 
 namespace adapt::gpu {
 
-/// Names of functions and intrinsics that are called in the module but are none that GPUs and the
-/// simulation know, and inline assembly.
+/// "'WHAT' in kernel 'NAME'" for functions and intrinsics that are called in the module but are
+/// none that GPUs and the simulation know, and for inline assembly.
 llvm::SmallVector<std::string> findUnknownCalls(const llvm::Module &module);
 
 /// Whether the simulation replaces an intrinsic of NVVM or AMDGCN.

@@ -305,12 +305,10 @@ bool isSimulated(StringRef name) {
   return false;
 }
 
-Error simulate(Module &module, const GpuTarget &target) {
-  (void)target;
+Error simulate(Module &module) {
   SmallVector<std::string> unknown = findUnknownCalls(module);
   if (!unknown.empty())
-    return createStringError("the simulation does not know " + join(unknown, ", ") + " in " +
-                             module.getName());
+    return createStringError("the simulation does not know " + join(unknown, ", "));
   std::unique_ptr<TargetMachine> machine = createSimulationMachine();
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
@@ -334,6 +332,9 @@ Error simulate(Module &module, const GpuTarget &target) {
     function->setLinkage(GlobalValue::InternalLinkage);
     createEntry(*function, name);
   }
+  for (Function &function : make_early_inc_range(module))
+    if (function.isDeclaration() && function.use_empty())
+      function.eraseFromParent();
   // Shared memory: other lanes write it while one waits.
   for (GlobalVariable &global : module.globals())
     if (global.getAddressSpace() == 3) {

@@ -10,7 +10,7 @@ namespace adapt::gpu {
 /// lane (runtime/include/adapt/SimRuntime.h): another triple, plain calling conventions, and calls
 /// of the device in place of intrinsics. Address spaces stay: below 256 they mean nothing to
 /// x86-64. Errors name the kernel and what the simulation does not know.
-llvm::Error simulate(llvm::Module &module, const GpuTarget &target);
+llvm::Error simulate(llvm::Module &module);
 
 /// Code of simulated kernels, and lines "KERNEL SHARED BYTES" of the shared memory that they use.
 struct SimulatedObject {

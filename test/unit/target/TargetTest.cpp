@@ -59,7 +59,7 @@ TEST_F(TargetFile, OwnFile) {
                            "block_tokens: 32\n"
                            "memory: [{name: hbm, bytes: 80 GiB, bytes_per_second: 3.35 TB}]\n"
                            "links: [{name: wire, bytes_per_second: 900e9}]\n");
-  EXPECT_THAT(listTargets({folder.str()}), ElementsAre("cpu", "npu"));
+  EXPECT_THAT(listTargets({folder.str()}), ElementsAre("cpu", "cuda", "hip", "npu"));
   auto target = load("npu");
   ASSERT_TRUE(mlir::succeeded(target)) << diagnostics.text;
   EXPECT_EQ(target->memory[0].bytes, int64_t(80) << 30);
