@@ -39,6 +39,16 @@ absl::StatusOr<std::unique_ptr<Device>> rt::openDevice(const Manifest &manifest,
     cpu.share = options.share;
     return createCpuDevice(cpu);
   }
+  if (name == "cuda" || name == "hip") {
+    GpuDeviceOptions gpu;
+    gpu.hip = name == "hip";
+    absl::StatusOr<std::unique_ptr<Device>> device = createGpuDevice(gpu);
+    if (device.ok() || device.status().code() != absl::StatusCode::kNotFound)
+      return device;
+    return absl::NotFoundError(absl::StrCat(device.status().message(),
+                                            ": --device=sim runs bundles that were compiled with "
+                                            "--sim without one"));
+  }
   if (name == "sim") {
     if (target != "cuda" && target != "hip")
       return absl::FailedPreconditionError(
@@ -54,5 +64,5 @@ absl::StatusOr<std::unique_ptr<Device>> rt::openDevice(const Manifest &manifest,
     return createSimDevice(sim);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("no device '", name, "': this runtime has cpu and sim"));
+      absl::StrCat("no device '", name, "': this runtime has cpu, cuda, hip and sim"));
 }

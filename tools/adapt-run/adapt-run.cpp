@@ -39,8 +39,8 @@ int main(int argc, char **argv) {
   bool bench = false;
   int64_t maxTokens = 0;
   CLI::App app("Runs a model that adaptc compiled.", "adapt-run");
-  app.set_version_flag(
-      "--version", absl::StrCat("adapt-run ", version(), " (", commit(), "), devices: cpu, sim"));
+  app.set_version_flag("--version", absl::StrCat("adapt-run ", version(), " (", commit(),
+                                                 "), devices: cpu, cuda, hip, sim"));
   app.add_option("bundle", options.bundle, "Folder that adaptc wrote")->required();
 
   auto *prompt = app.add_option("--prompt", options.prompt, "Continue this text on stdout");

@@ -116,4 +116,16 @@ struct SimDeviceOptions {
 /// touches it. Unimplemented on other machines than x86-64.
 absl::StatusOr<std::unique_ptr<Device>> createSimDevice(const SimDeviceOptions &options = {});
 
+struct GpuDeviceOptions {
+  bool hip = false;
+  int index = 0; ///< which of the machine's devices
+  /// Path of the driver's library; empty: $ADAPT_CUDA_DRIVER or $ADAPT_HIP_DRIVER, else
+  /// libcuda.so.1, or libamdhip64.so of versions 7 to 5.
+  std::string driver;
+  /// Wait after each launch, so that an error names its kernel; also by $ADAPT_LAUNCH_BLOCKING=1.
+  bool blocking = false;
+};
+/// An NVIDIA or AMD GPU. NotFound, in one sentence, without a driver or device.
+absl::StatusOr<std::unique_ptr<Device>> createGpuDevice(const GpuDeviceOptions &options = {});
+
 } // namespace adapt::rt

@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <string>
@@ -18,9 +19,12 @@ struct DeviceCase {
   uint32_t threads;    // of a block; 0 on a CPU
   /// What the device cannot do, and why; empty if it can.
   const char *cannotNameKernel = "";
+  const char *suffix = ""; // to tell cases of one device apart
 };
 
-inline void PrintTo(const DeviceCase &device, std::ostream *out) { *out << device.name; }
+inline void PrintTo(const DeviceCase &device, std::ostream *out) {
+  *out << device.name << device.suffix;
+}
 
 std::vector<DeviceCase> deviceCases();
 

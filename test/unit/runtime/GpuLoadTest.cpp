@@ -63,6 +63,40 @@ TEST(GpuLoad, SimulatedGpusInEveryOrder) {
   }
 }
 
+TEST(GpuLoad, DriversRunWhatTheyAreGiven) {
+  setenv("ADAPT_CUDA_DRIVER", ADAPT_TEST_FAKE_CUDA, 1);
+  setenv("ADAPT_HIP_DRIVER", ADAPT_TEST_FAKE_HIP, 1);
+  for (const char *target : {"cuda", "hip"}) {
+    ToyBundle toy(absl::StrCat("driver_", target), target);
+    for (const char *device : {"", target}) {
+      auto model = load(toy, on(device));
+      ASSERT_TRUE(model.ok()) << model.status();
+      EXPECT_EQ((*model)->device().name(), target);
+      EXPECT_EQ((*model)->uploadedBytes(), 3u * 64);
+      std::vector<int32_t> tokens = {3, 1, 4, 1, 5, 2, 6};
+      EXPECT_EQ(logits(**model, tokens), ToyBundle::reference(tokens));
+    }
+    // For another device: what to compile for.
+    toy.manifest["target"]["arch"] = absl::string_view(target) == "cuda" ? "sm_100" : "gfx90a";
+    toy.writeManifest();
+    EXPECT_NE(load(toy, on("")).status().message().find(": compile with --target="),
+              absl::string_view::npos);
+  }
+  // A cubin of another device, and beside it PTX, which this newer one takes.
+  ToyBundle toy("driver_ptx", "cuda");
+  toy.manifest["target"]["arch"] = "sm_80";
+  toy.writeManifest();
+  EXPECT_FALSE(load(toy, on("")).ok());
+  std::filesystem::copy(toy.root / "rank0/kernels.gpu", toy.root / "rank0/kernels.ptx");
+  toy.manifest["ranks"][0]["ptx"] = "rank0/kernels.ptx";
+  toy.writeManifest();
+  auto model = load(toy, on(""));
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(logits(**model, {5}), ToyBundle::reference({5}));
+  unsetenv("ADAPT_CUDA_DRIVER");
+  unsetenv("ADAPT_HIP_DRIVER");
+}
+
 TEST(GpuLoad, DevicesThatDoNotFit) {
   auto message = [](const ToyBundle &toy, const OpenDeviceOptions &where) {
     absl::Status status = load(toy, where).status();

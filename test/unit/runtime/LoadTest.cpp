@@ -208,6 +208,43 @@ TEST(AdaptRunSim, LogitsInEveryOrderOfLanes) {
   }
 }
 
+TEST(AdaptRunGpu, DriversByTheEnvironment) {
+  ToyBundle toy("cli_driver", "cuda");
+  std::string ids = toy.root / "ids.npy", logits = toy.root / "logits.npy";
+  saveIds(ids, {1, 2}, {3, 1});
+  std::string arguments = toy.root.string() + " --tokens " + ids + " --logits " + logits;
+  setenv("ADAPT_CUDA_DRIVER", "/nowhere/libcuda.so", 1);
+  auto [code, text] = adaptRun(arguments);
+  EXPECT_EQ(code, 1);
+  EXPECT_EQ(text,
+            "adapt-run: error: no CUDA driver on this machine (/nowhere/libcuda.so: cannot open "
+            "shared object file: No such file or directory): --device=sim runs bundles that were "
+            "compiled with --sim without one\n");
+  setenv("ADAPT_CUDA_DRIVER", ADAPT_TEST_FAKE_CUDA, 1);
+  std::tie(code, text) = adaptRun(arguments);
+  EXPECT_EQ(code, 0) << text;
+  std::vector<float> wanted;
+  for (const std::vector<float> &row : ToyBundle::reference({3, 1}))
+    wanted.insert(wanted.end(), row.begin(), row.end());
+  EXPECT_EQ(loadFloats(logits), wanted);
+  setenv("ADAPT_FAKE_DEVICES", "0", 1);
+  std::tie(code, text) = adaptRun(arguments);
+  EXPECT_EQ(code, 1);
+  EXPECT_EQ(
+      text.substr(0, text.find(": --device")),
+      "adapt-run: error: no CUDA device: cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is "
+      "detected");
+  unsetenv("ADAPT_FAKE_DEVICES");
+  setenv("ADAPT_FAKE_ARCH", "75", 1);
+  std::tie(code, text) = adaptRun(arguments);
+  EXPECT_EQ(code, 1);
+  EXPECT_NE(text.find("the device fake NVIDIA is sm_75: compile with --target=cuda:sm_75"),
+            std::string::npos)
+      << text;
+  unsetenv("ADAPT_FAKE_ARCH");
+  unsetenv("ADAPT_CUDA_DRIVER");
+}
+
 TEST_F(AdaptRun, GeneratesTokens) {
   saveIds(ids, {2, 3}, {3, 1, 4, 2, 5, 0});
   auto [code, text] = adaptRun(toy.root.string() + " --lengths 3,2 --tokens " + ids +
