@@ -7,7 +7,7 @@
 using namespace adapt;
 using namespace adapt::rt;
 using namespace adapt::rt::sim;
-using Op = WarpRequest::Op;
+using Op = WarpOp;
 
 namespace {
 
@@ -83,9 +83,9 @@ absl::Status Machine::run(const KernelLaunch &next, uint64_t first, uint64_t las
   ADAPT_RETURN_IF_ERROR(stacks.reserve(next.threads));
   launch = &next;
   host = Context();
-  lanes.assign(next.threads, Lane());
-  requests.assign(next.threads, WarpRequest());
-  warps.assign((next.threads + warpSize - 1) / warpSize, Warp());
+  contexts.resize(next.threads);
+  places.resize(next.threads);
+  warps.resize((next.threads + warpSize - 1) / warpSize);
   for (size_t w = 0; w < warps.size(); ++w) {
     warps[w].first = static_cast<uint32_t>(w) * warpSize;
     warps[w].size = std::min(warpSize, next.threads - warps[w].first);
@@ -120,13 +120,11 @@ void Machine::startBlock(uint64_t index) {
   }
   for (Warp &warp : warps) {
     warp.live = lowBits(warp.size);
-    warp.waiting = 0;
+    warp.atBarrier = warp.waiting = 0;
     warp.ready = positionsOf(warp.live);
   }
-  for (uint32_t i = 0; i < lanes.size(); ++i) {
-    lanes[i].context = stacks.start(i, laneEntry);
-    lanes[i].state = State::kReady;
-  }
+  for (uint32_t i = 0; i < contexts.size(); ++i)
+    contexts[i] = stacks.start(i, laneEntry);
 }
 
 absl::Status Machine::runBlock(uint64_t index) {
@@ -142,9 +140,10 @@ absl::Status Machine::runBlock(uint64_t index) {
       // This lane switches to the next of its warp, and the last one back to here.
       uint32_t position = __builtin_ctzll(warp.ready);
       warp.ready &= warp.ready - 1;
+      running = &warp;
       current = warp.first + laneAt[position];
       enteredFromHost = true;
-      switchContext(host, lanes[current].context);
+      switchContext(host, contexts[current]);
       if (!problem.empty())
         break;
     }
@@ -167,13 +166,16 @@ std::string Machine::where() const {
 
 /// If all lanes of the block wait at one barrier, they go on.
 bool Machine::releaseBarrier() {
-  for (const Lane &lane : lanes)
-    if (lane.state != State::kAtBarrier || lane.place != lanes[0].place)
+  for (const Warp &warp : warps)
+    if (warp.atBarrier != lowBits(warp.size))
       return false;
-  for (Lane &lane : lanes)
-    lane.state = State::kReady;
-  for (Warp &warp : warps)
-    warp.ready = positionsOf(lowBits(warp.size));
+  if (std::any_of(places.begin(), places.end(),
+                  [&](const char *place) { return place != places[0]; }))
+    return false;
+  for (Warp &warp : warps) {
+    warp.ready = positionsOf(warp.atBarrier);
+    warp.atBarrier = 0;
+  }
   return true;
 }
 
@@ -181,21 +183,18 @@ bool Machine::releaseBarrier() {
 std::string Machine::describeStuck() const {
   std::vector<std::pair<std::string, std::vector<uint32_t>>> groups;
   bool barrier = false;
-  for (uint32_t i = 0; i < lanes.size(); ++i) {
-    std::string what;
-    switch (lanes[i].state) {
-    case State::kReturned:
-      what = "returned";
-      break;
-    case State::kAtBarrier:
-      what = absl::StrCat("at the barrier '", lanes[i].place, "'");
+  for (uint32_t i = 0; i < contexts.size(); ++i) {
+    const Warp &warp = warps[i / warpSize];
+    uint32_t lane = i % warpSize;
+    std::string what = "returned";
+    if (warp.atBarrier >> lane & 1) {
+      what = absl::StrCat("at the barrier '", places[i], "'");
       barrier = true;
-      break;
-    default:
-      what = absl::StrCat("at ", name(requests[i].op), " '", requests[i].place, "'");
-      if (requests[i].isCuda())
-        absl::StrAppend(&what, " with the mask 0x", absl::Hex(requests[i].mask));
-      break;
+    } else if (warp.waiting >> lane & 1) {
+      const Meeting &meeting = warp.meetings[lane];
+      what = absl::StrCat("at ", name(meeting.op), " '", meeting.place, "'");
+      if (isCuda(meeting.op))
+        absl::StrAppend(&what, " with the mask 0x", absl::Hex(meeting.mask));
     }
     auto found = std::find_if(groups.begin(), groups.end(),
                               [&](const auto &group) { return group.first == what; });
@@ -218,20 +217,18 @@ void Machine::laneEntry() {
   Machine &self = *machine;
   enterContext(std::exchange(self.enteredFromHost, false) ? &self.host : nullptr);
   self.launch->kernel->function(self.launch->args);
-  Lane &lane = self.lanes[self.current];
-  lane.state = State::kReturned;
-  Warp &warp = self.warps[self.current / self.warpSize];
-  warp.live &= ~(uint64_t(1) << self.current % self.warpSize);
+  Warp &warp = *self.running;
+  warp.live &= ~(uint64_t(1) << self.currentLane());
   // Those that waited for this lane may be complete without it.
   for (uint64_t rest = warp.waiting; rest; rest &= rest - 1)
     if (warp.waiting >> __builtin_ctzll(rest) & 1)
-      self.complete(warp, self.requests[warp.first + __builtin_ctzll(rest)]);
+      self.complete(warp, Meeting(warp.meetings[__builtin_ctzll(rest)]));
   self.block(/*last=*/true);
 }
 
 void Machine::block(bool last) {
-  Context &mine = lanes[current].context;
-  Warp &warp = warps[current / warpSize];
+  Context &mine = contexts[current];
+  Warp &warp = *running;
   if (!warp.ready) {
     switchContext(mine, host, last);
   } else {
@@ -239,58 +236,64 @@ void Machine::block(bool last) {
     warp.ready &= warp.ready - 1;
     current = warp.first + laneAt[position];
     enteredFromHost = false;
-    switchContext(mine, lanes[current].context, last);
+    switchContext(mine, contexts[current], last);
   }
 }
 
 void Machine::barrier(const char *place) {
-  lanes[current].state = State::kAtBarrier;
-  lanes[current].place = place;
+  running->atBarrier |= uint64_t(1) << currentLane();
+  places[current] = place;
   block();
 }
 
 void Machine::fail(std::string text) {
   problem = absl::StrCat("lane ", current, ": ", text);
   std::string().swap(text); // nobody unwinds this stack
-  switchContext(lanes[current].context, host, /*last=*/true);
+  switchContext(contexts[current], host, /*last=*/true);
   __builtin_unreachable();
 }
 
-WarpRequest &Machine::ask(const WarpRequest &request) {
-  if (request.isCuda() != (warpSize == 32))
-    fail(absl::StrCat(name(request.op), " at '", request.place, "' in a warp of ", warpSize,
+void Machine::meet(const Meeting &meeting, uint32_t value, uint32_t a, uint32_t b) {
+  if (isCuda(meeting.op) != (warpSize == 32))
+    fail(absl::StrCat(name(meeting.op), " at '", meeting.place, "' in a warp of ", warpSize,
                       " lanes"));
-  uint32_t lane = current;
-  Warp &warp = warps[lane / warpSize];
-  uint64_t mine = uint64_t(1) << lane % warpSize;
-  if (request.isCuda() && !(request.mask & mine))
-    fail(absl::StrCat(name(request.op), " at '", request.place, "' with the mask 0x",
-                      absl::Hex(request.mask), ", in which this lane is not"));
-  requests[lane] = request;
-  lanes[lane].state = State::kInWarp;
+  Warp &warp = *running;
+  uint32_t lane = currentLane();
+  uint64_t mine = uint64_t(1) << lane;
+  if (isCuda(meeting.op) && !(meeting.mask & mine))
+    fail(absl::StrCat(name(meeting.op), " at '", meeting.place, "' with the mask 0x",
+                      absl::Hex(meeting.mask), ", in which this lane is not"));
+  warp.operands.value[lane] = value;
+  warp.operands.a[lane] = a;
+  warp.operands.b[lane] = b;
+  warp.meetings[lane] = meeting;
+  if (!warp.waiting) {
+    warp.meeting = meeting;
+    warp.arrived = 0;
+    warp.several = false;
+  }
   warp.waiting |= mine;
-  if (!complete(warp, requests[lane]))
-    block();
-  else
+  ++warp.arrived;
+  warp.several |= meeting != warp.meeting;
+  if (complete(warp, meeting))
     warp.ready &= ~positionsOf(mine); // it runs on at once
-  return requests[lane];
+  else
+    block();
 }
 
 /// Performs the operation if all who take part have come.
-bool Machine::complete(Warp &warp, const WarpRequest &request) {
-  uint64_t participants = warp.live & (request.isCuda() ? request.mask : ~uint64_t(0));
+bool Machine::complete(Warp &warp, const Meeting &meeting) {
+  uint64_t participants = warp.live & (isCuda(meeting.op) ? meeting.mask : ~uint64_t(0));
   if ((warp.waiting & participants) != participants || !participants)
     return false;
-  for (uint64_t rest = participants; rest; rest &= rest - 1)
-    if (!requests[warp.first + __builtin_ctzll(rest)].meets(request))
+  for (uint64_t rest = warp.several ? participants : 0; rest; rest &= rest - 1)
+    if (warp.meetings[__builtin_ctzll(rest)] != meeting)
       return false;
-  std::string wrong = perform(&requests[warp.first], participants);
+  std::string wrong = perform(meeting, warp.operands, participants);
   if (!wrong.empty())
     fail(std::move(wrong));
   warp.waiting &= ~participants;
   warp.ready |= positionsOf(participants);
-  for (uint64_t rest = participants; rest; rest &= rest - 1)
-    lanes[warp.first + __builtin_ctzll(rest)].state = State::kReady;
   return true;
 }
 
@@ -305,83 +308,62 @@ struct Calls {
   static uint32_t blockId(uint32_t axis) { return machine->blockId[std::min(axis, 2u)]; }
   static uint32_t blockDim(uint32_t axis) { return axis ? 1 : machine->launch->threads; }
   static uint32_t gridDim(uint32_t axis) { return machine->launch->grid[std::min(axis, 2u)]; }
-  static uint32_t laneId() { return machine->current % machine->warpSize; }
+  static uint32_t laneId() { return machine->currentLane(); }
   static void barrier(const char *place) { machine->barrier(place); }
   static void trap(const char *message, const char *place) {
     machine->fail(absl::StrCat(message, " at '", place, "'"));
   }
 
-  static WarpRequest request(Op op, const char *place) {
-    WarpRequest result;
-    result.op = op;
-    result.place = place;
-    return result;
+  /// Meets the others; the lane's result.
+  static uint64_t meet(const Meeting &meeting, uint32_t value, uint32_t a = 0, uint32_t b = 0) {
+    machine->meet(meeting, value, a, b);
+    return machine->running->operands.result[machine->currentLane()];
   }
-  static WarpRequest &ask(const WarpRequest &request) { return machine->ask(request); }
+  static uint32_t meet32(const Meeting &meeting, uint32_t value, uint32_t a = 0, uint32_t b = 0) {
+    return static_cast<uint32_t>(meet(meeting, value, a, b));
+  }
 
   static uint32_t shuffleSync(uint32_t mode, uint32_t mask, uint32_t value, uint32_t b, uint32_t c,
                               uint32_t *inRange, const char *place) {
-    WarpRequest wanted = request(Op::kShuffle, place);
-    wanted.mode = mode, wanted.mask = mask, wanted.value = value, wanted.a = b, wanted.b = c;
-    const WarpRequest &got = ask(wanted);
+    uint32_t result = meet32({place, mask, Op::kShuffle, uint8_t(mode)}, value, b, c);
     if (inRange)
-      *inRange = got.inRange;
-    return static_cast<uint32_t>(got.result);
+      *inRange = machine->running->operands.inRange[machine->currentLane()];
+    return result;
   }
   static uint32_t voteSync(uint32_t mode, uint32_t mask, uint32_t predicate, const char *place) {
-    WarpRequest wanted = request(Op::kVote, place);
-    wanted.mode = mode, wanted.mask = mask, wanted.value = predicate;
-    return static_cast<uint32_t>(ask(wanted).result);
+    return meet32({place, mask, Op::kVote, uint8_t(mode)}, predicate);
   }
   static uint32_t ballotSync(uint32_t mask, uint32_t predicate, const char *place) {
-    WarpRequest wanted = request(Op::kBallotSync, place);
-    wanted.mask = mask, wanted.value = predicate;
-    return static_cast<uint32_t>(ask(wanted).result);
+    return meet32({place, mask, Op::kBallotSync}, predicate);
   }
   static void warpBarrier(uint32_t mask, const char *place) {
-    WarpRequest wanted = request(Op::kWarpBarrier, place);
-    wanted.mask = mask;
-    ask(wanted);
+    meet({place, mask, Op::kWarpBarrier}, 0);
   }
 
   static uint32_t dsBpermute(uint32_t address, uint32_t value, const char *place) {
-    WarpRequest wanted = request(Op::kBpermute, place);
-    wanted.a = address, wanted.value = value;
-    return static_cast<uint32_t>(ask(wanted).result);
+    return meet32({place, 0, Op::kBpermute}, value, address);
   }
   static uint32_t dsPermute(uint32_t address, uint32_t value, const char *place) {
-    WarpRequest wanted = request(Op::kPermute, place);
-    wanted.a = address, wanted.value = value;
-    return static_cast<uint32_t>(ask(wanted).result);
+    return meet32({place, 0, Op::kPermute}, value, address);
   }
   static uint32_t dsSwizzle(uint32_t value, uint32_t offset, const char *place) {
-    WarpRequest wanted = request(Op::kSwizzle, place);
-    wanted.a = offset & 0xffff, wanted.value = value;
-    return static_cast<uint32_t>(ask(wanted).result);
+    return meet32({place, 0, Op::kSwizzle}, value, offset & 0xffff);
   }
   static uint32_t updateDpp(uint32_t oldValue, uint32_t value, uint32_t control, uint32_t rowMask,
                             uint32_t bankMask, uint32_t boundControl, const char *place) {
-    WarpRequest wanted = request(Op::kDpp, place);
-    wanted.a = oldValue, wanted.value = value, wanted.b = control;
-    wanted.rowMask = rowMask, wanted.bankMask = bankMask, wanted.boundControl = boundControl;
-    return static_cast<uint32_t>(ask(wanted).result);
+    return meet32({place, 0, Op::kDpp}, value, oldValue,
+                  dppOperand(control, rowMask, bankMask, boundControl));
   }
   static uint32_t readLane(uint32_t value, uint32_t lane, const char *place) {
-    WarpRequest wanted = request(Op::kReadLane, place);
-    wanted.value = value, wanted.a = lane;
-    return static_cast<uint32_t>(ask(wanted).result);
+    return meet32({place, 0, Op::kReadLane}, value, lane);
   }
   static uint32_t readFirstLane(uint32_t value, const char *place) {
-    WarpRequest wanted = request(Op::kReadFirstLane, place);
-    wanted.value = value;
-    return static_cast<uint32_t>(ask(wanted).result);
+    return meet32({place, 0, Op::kReadFirstLane}, value);
   }
   static uint64_t ballot(uint32_t predicate, const char *place) {
-    WarpRequest wanted = request(Op::kBallot, place);
-    wanted.value = predicate;
-    return ask(wanted).result;
+    return meet({place, 0, Op::kBallot}, predicate);
   }
-  static void waveBarrier(const char *place) { ask(request(Op::kWaveBarrier, place)); }
+  static void waveBarrier(const char *place) { meet({place, 0, Op::kWaveBarrier}, 0); }
 };
 
 } // namespace adapt::rt::sim

@@ -49,19 +49,20 @@ public:
 
 private:
   friend struct Calls; // the functions of runtime()
-  enum class State : uint8_t { kReady, kAtBarrier, kInWarp, kReturned };
 
-  struct Lane {
-    Context context;
-    State state = State::kReady;
-    const char *place = nullptr; // of the barrier
-  };
   /// Positions are ranks in the order of lanes; other masks are of lanes.
   struct Warp {
     uint32_t first = 0, size = 0;
-    uint64_t live = 0;    // have not returned
-    uint64_t waiting = 0; // in an operation of the warp
-    uint64_t ready = 0;   // positions
+    uint64_t live = 0;      // have not returned
+    uint64_t atBarrier = 0; // of the block
+    uint64_t waiting = 0;   // in an operation of the warp
+    uint64_t ready = 0;     // positions
+    /// If all that wait are at one meeting: which, and how many.
+    Meeting meeting;
+    uint32_t arrived = 0;
+    bool several = false;
+    Meeting meetings[64]; // of each lane that waits
+    WarpOperands operands;
   };
 
   void startBlock(uint64_t block);
@@ -74,10 +75,13 @@ private:
   /// The running lane's own: stops, lets others run, and returns when it is ready again.
   void block(bool last = false);
   void barrier(const char *place);
-  WarpRequest &ask(const WarpRequest &request);
-  bool complete(Warp &warp, const WarpRequest &request);
+  /// The running lane meets others, who take a, b and value from it; its results then lie in its
+  /// warp.
+  void meet(const Meeting &meeting, uint32_t value, uint32_t a = 0, uint32_t b = 0);
+  bool complete(Warp &warp, const Meeting &meeting);
   [[noreturn]] void fail(std::string problem);
 
+  uint32_t currentLane() const { return current - running->first; } // of its warp
   uint64_t positionsOf(uint64_t lanes) const;
   uint64_t random();
 
@@ -90,12 +94,13 @@ private:
   std::array<uint32_t, 3> blockId = {};
   Stacks stacks;
   Context host;
-  std::vector<Lane> lanes;
-  std::vector<WarpRequest> requests; // of lanes
+  std::vector<Context> contexts;    // of lanes
+  std::vector<const char *> places; // of the barriers where lanes wait
   std::vector<Warp> warps;
   std::vector<uint32_t> warpOrder;
   std::array<uint8_t, 64> laneAt = {}, positionOf = {}; // of lanes of a warp
-  uint32_t current = 0;                                 // the lane that runs
+  uint32_t current = 0;                                 // the lane that runs, of the block
+  Warp *running = nullptr;                              // its warp
   bool enteredFromHost = false;
   std::string problem;
 };

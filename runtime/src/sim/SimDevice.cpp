@@ -59,7 +59,7 @@ private:
   std::shared_ptr<GuardedMemory> memory;
   std::vector<Worker> workers;
 
-  std::atomic<bool> failed{false};
+  std::atomic<size_t> failedLaunch{0};
   std::mutex mutex;
   absl::Status failure; // of the lowest thread that failed, so that it does not depend on time
   int failedThread = 0;
@@ -99,7 +99,7 @@ absl::Status SimDevice::checkBuffers(const LaunchList &list) const {
 absl::Status SimDevice::run(const LaunchList &list) {
   ADAPT_RETURN_IF_ERROR(checkBuffers(list));
   GuardedMemory::Access access(*memory);
-  failed.store(false, std::memory_order_relaxed);
+  failedLaunch.store(list.launches.size(), std::memory_order_relaxed);
   failure = absl::OkStatus();
   pool->run([&](int thread) { runThread(list, thread); });
   return failure;
@@ -112,7 +112,9 @@ void SimDevice::runThread(const LaunchList &list, int thread) {
     const LaunchShape &shape = list.shapes[launch.shape];
     if (shape.items == 0)
       continue; // on all threads alike
-    if (!failed.load(std::memory_order_relaxed)) {
+    // Before a barrier, others may see or not see that this launch has failed, but not that an
+    // earlier one has: what runs does not depend on time.
+    if (l <= failedLaunch.load(std::memory_order_relaxed)) {
       void *const *buffers = list.buffers + launch.firstBuffer;
       absl::Status status;
       if (shape.kind == LaunchShape::Kind::kKernel)
@@ -126,14 +128,13 @@ void SimDevice::runThread(const LaunchList &list, int thread) {
               absl::Status(status.code(), absl::StrCat("launch ", l, " of ", list.launches.size(),
                                                        ": ", status.message()));
           failedThread = thread;
+          failedLaunch.store(l, std::memory_order_relaxed);
         }
       }
     }
-    // After the barrier all agree on whether anything has failed.
-    pool->barrier(thread);
-    if (thread == 0 && !failure.ok())
-      failed.store(true, std::memory_order_relaxed);
-    pool->barrier(thread);
+    // The barrier after the last launch is ThreadPool::run's.
+    if (l + 1 < list.launches.size())
+      pool->barrier(thread);
   }
 }
 

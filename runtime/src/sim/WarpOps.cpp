@@ -4,7 +4,7 @@
 #include "adapt/SimRuntime.h"
 
 using namespace adapt::rt::sim;
-using Op = WarpRequest::Op;
+using Op = WarpOp;
 
 namespace {
 
@@ -19,11 +19,11 @@ template <typename Each> void forLanes(uint64_t lanes, const Each &each) {
 }
 
 /// The source lane of shfl.sync; kNone where it is out of range. See the PTX ISA's pseudo code.
-int shuffleSource(const WarpRequest &request, int lane) {
-  int distance = request.a & 31, clamp = request.b & 31, segment = request.b >> 8 & 31;
+int shuffleSource(uint32_t mode, uint32_t a, uint32_t b, int lane) {
+  int distance = a & 31, clamp = b & 31, segment = b >> 8 & 31;
   int low = lane & segment, limit = low | (clamp & ~segment);
   int source = lane;
-  switch (request.mode) {
+  switch (mode) {
   case ADAPT_SIM_UP:
     source = lane - distance;
     return source >= limit ? source : kNone;
@@ -101,79 +101,74 @@ int swizzleSource(uint32_t offset, int lane) {
   return (lane & 32) | (((at & offset) | (offset >> 5)) ^ (offset >> 10)) % 32;
 }
 
-std::string missing(const WarpRequest &request, int reader, int source) {
-  return absl::StrCat(name(request.op), " at '", request.place, "': lane ", reader, " reads lane ",
-                      source, ", which does not take part");
-}
-
-/// Gives each lane the value of lane source(request, lane), or of otherwise(request).
+/// Gives each lane the value of lane source(lane), or otherwise(lane).
 template <typename Source, typename Otherwise>
-std::string gather(WarpRequest *lanes, uint64_t participants, const Source &source,
-                   const Otherwise &otherwise) {
-  std::string problem;
+std::string gather(const Meeting &meeting, WarpOperands &warp, uint64_t participants,
+                   const Source &source, const Otherwise &otherwise) {
+  int reader = kNone, missing = kNone;
   forLanes(participants, [&](int lane) {
-    WarpRequest &request = lanes[lane];
-    int from = source(request, lane);
-    request.inRange = from != kNone;
+    int from = source(lane);
+    warp.inRange[lane] = from != kNone;
     if (from == kNone)
-      request.result = otherwise(request);
+      warp.result[lane] = otherwise(lane);
     else if (participants & bit(from))
-      request.result = lanes[from].value;
-    else if (problem.empty())
-      problem = missing(request, lane, from);
+      warp.result[lane] = warp.value[from];
+    else if (reader == kNone)
+      reader = lane, missing = from;
   });
-  return problem;
+  if (reader == kNone)
+    return {};
+  return absl::StrCat(name(meeting.op), " at '", meeting.place, "': lane ", reader, " reads lane ",
+                      missing, ", which does not take part");
 }
 
-void giveAll(WarpRequest *lanes, uint64_t participants, uint64_t result) {
-  forLanes(participants, [&](int lane) { lanes[lane].result = result; });
+void giveAll(WarpOperands &warp, uint64_t participants, uint64_t result) {
+  forLanes(participants, [&](int lane) { warp.result[lane] = result; });
 }
 
-uint64_t lanesThatSayYes(const WarpRequest *lanes, uint64_t participants) {
+uint64_t lanesThatSayYes(const WarpOperands &warp, uint64_t participants) {
   uint64_t yes = 0;
-  forLanes(participants, [&](int lane) { yes |= lanes[lane].value ? bit(lane) : 0; });
+  forLanes(participants, [&](int lane) { yes |= warp.value[lane] ? bit(lane) : 0; });
   return yes;
 }
 
-void vote(WarpRequest *lanes, uint64_t participants, uint32_t mode) {
-  uint64_t yes = lanesThatSayYes(lanes, participants);
+void vote(WarpOperands &warp, uint64_t participants, uint32_t mode) {
+  uint64_t yes = lanesThatSayYes(warp, participants);
   bool all = yes == participants, none = yes == 0;
-  giveAll(lanes, participants,
+  giveAll(warp, participants,
           mode == ADAPT_SIM_ALL   ? all
           : mode == ADAPT_SIM_ANY ? !none
                                   : all || none);
 }
 
-void permute(WarpRequest *lanes, uint64_t participants) {
-  giveAll(lanes, participants, 0);
-  forLanes(participants,
-           [&](int lane) { lanes[lanes[lane].a / 4 % 64].result = lanes[lane].value; });
+void permute(WarpOperands &warp, uint64_t participants) {
+  giveAll(warp, participants, 0);
+  forLanes(participants, [&](int lane) { warp.result[warp.a[lane] / 4 % 64] = warp.value[lane]; });
 }
 
-std::string dpp(WarpRequest *lanes, uint64_t participants) {
-  uint32_t control = lanes[__builtin_ctzll(participants)].b;
+std::string dpp(const Meeting &meeting, WarpOperands &warp, uint64_t participants) {
+  // Rows and banks that are masked out keep their old value, and read nothing.
+  auto isOn = [&](int lane) {
+    return (warp.b[lane] >> (9 + lane / 16) & 1) && (warp.b[lane] >> (13 + lane % 16 / 4) & 1);
+  };
+  uint32_t control = warp.b[__builtin_ctzll(participants)] & 0x1ff;
   if (!knownDpp(control))
     return absl::StrCat("update.dpp with the control 0x", absl::Hex(control),
                         ", unknown to gfx90a");
   std::string problem = gather(
-      lanes, participants,
-      [](const WarpRequest &request, int lane) {
-        // Rows and banks that are masked out keep their old value, and read nothing.
-        bool on = (request.rowMask >> lane / 16 & 1) && (request.bankMask >> lane % 16 / 4 & 1);
-        return on ? dppSource(request.b, lane) : lane;
-      },
-      [](const WarpRequest &request) { return request.boundControl ? 0 : request.a; });
+      meeting, warp, participants,
+      [&](int lane) { return isOn(lane) ? dppSource(control, lane) : lane; },
+      [&](int lane) { return warp.b[lane] >> 17 & 1 ? 0 : warp.a[lane]; });
   forLanes(participants, [&](int lane) {
-    WarpRequest &request = lanes[lane];
-    if (!(request.rowMask >> lane / 16 & 1) || !(request.bankMask >> lane % 16 / 4 & 1))
-      request.result = request.a;
+    if (!isOn(lane))
+      warp.result[lane] = warp.a[lane];
   });
   return problem;
 }
 
 } // namespace
 
-const char *adapt::rt::sim::name(Op op) {
+const char *adapt::rt::sim::name(WarpOp op) {
   switch (op) {
   case Op::kShuffle:
     return "shfl.sync";
@@ -203,41 +198,45 @@ const char *adapt::rt::sim::name(Op op) {
   return "unknown operation";
 }
 
-std::string adapt::rt::sim::perform(WarpRequest *lanes, uint64_t participants) {
+std::string adapt::rt::sim::perform(const Meeting &meeting, WarpOperands &warp,
+                                    uint64_t participants) {
   int first = __builtin_ctzll(participants);
-  auto own = [](const WarpRequest &request) { return request.value; };
-  switch (lanes[first].op) {
+  auto own = [&](int lane) { return warp.value[lane]; };
+  switch (meeting.op) {
   case Op::kShuffle:
-    return gather(lanes, participants, shuffleSource, own);
+    return gather(
+        meeting, warp, participants,
+        [&](int lane) { return shuffleSource(meeting.mode, warp.a[lane], warp.b[lane], lane); },
+        own);
   case Op::kVote:
-    vote(lanes, participants, lanes[first].mode);
+    vote(warp, participants, meeting.mode);
     return {};
   case Op::kBallotSync:
   case Op::kBallot:
-    giveAll(lanes, participants, lanesThatSayYes(lanes, participants));
+    giveAll(warp, participants, lanesThatSayYes(warp, participants));
     return {};
   case Op::kBpermute:
     return gather(
-        lanes, participants,
-        [](const WarpRequest &request, int) { return static_cast<int>(request.a / 4 % 64); }, own);
+        meeting, warp, participants,
+        [&](int lane) { return static_cast<int>(warp.a[lane] / 4 % 64); }, own);
   case Op::kPermute:
-    permute(lanes, participants);
+    permute(warp, participants);
     return {};
   case Op::kSwizzle:
-    if (lanes[first].a >= 0xc000)
-      return absl::StrCat("ds_swizzle with the offset 0x", absl::Hex(lanes[first].a),
+    if (warp.a[first] >= 0xc000)
+      return absl::StrCat("ds_swizzle with the offset 0x", absl::Hex(warp.a[first]),
                           ": rotations and FFT are not simulated");
     return gather(
-        lanes, participants,
-        [](const WarpRequest &request, int lane) { return swizzleSource(request.a, lane); }, own);
+        meeting, warp, participants, [&](int lane) { return swizzleSource(warp.a[lane], lane); },
+        own);
   case Op::kDpp:
-    return dpp(lanes, participants);
+    return dpp(meeting, warp, participants);
   case Op::kReadLane:
     return gather(
-        lanes, participants,
-        [](const WarpRequest &request, int) { return static_cast<int>(request.a % 64); }, own);
+        meeting, warp, participants, [&](int lane) { return static_cast<int>(warp.a[lane] % 64); },
+        own);
   case Op::kReadFirstLane:
-    giveAll(lanes, participants, lanes[first].value);
+    giveAll(warp, participants, warp.value[first]);
     return {};
   case Op::kWarpBarrier:
   case Op::kWaveBarrier:

@@ -4,7 +4,7 @@
 // comes out there too, and stays.
 //
 // From the environment, at the first call: ADAPT_FAKE_DEVICES, their number (1); ADAPT_FAKE_ARCH,
-// of all; ADAPT_FAKE_MODULE, a library to load in place of images that are no ELF files, as PTX.
+// of all; ADAPT_FAKE_MODULE, a library to load in place of any image, as of a real device's.
 #pragma once
 #include "sim/GuardedMemory.h"
 #include "sim/Library.h"
@@ -131,13 +131,13 @@ public:
     auto *header = static_cast<const Elf64_Ehdr *>(image);
     std::string substitute = environment("ADAPT_FAKE_MODULE", "");
     absl::StatusOr<std::unique_ptr<sim::Library>> library = absl::NotFoundError("no ELF file");
-    if (std::strncmp(static_cast<const char *>(image), ELFMAG, SELFMAG) == 0)
+    if (!substitute.empty())
+      library = sim::Library::open(substitute, warp);
+    else if (std::strncmp(static_cast<const char *>(image), ELFMAG, SELFMAG) == 0)
       library = sim::Library::open(
           absl::string_view(static_cast<const char *>(image),
                             header->e_shoff + header->e_shnum * header->e_shentsize),
           "image", warp);
-    else if (!substitute.empty())
-      library = sim::Library::open(substitute, warp);
     if (!library.ok()) {
       log = std::string(library.status().message());
       return kFakeInvalidImage;
