@@ -89,5 +89,17 @@ class SmolLM2BFloat16(SmolLM2, TestCase):
         self.assertIn(" Paris.", done.stdout.decode())
 
 
+class SmolLM2OnGpus(TestCase):
+    def test_first_greedy_tokens_on_simulated_gpus(self):
+        """Of the shortest prompt, in the checkpoint's type: its first tokens are clear in bfloat16 too."""
+        cases = json.loads((DATA / "smollm2-goldens.json").read_text())["cases"]
+        case = min(cases, key=lambda case: len(case["prompt_ids"]))
+        for target in ("cuda:sm_90", "hip:gfx942"):
+            bundle = self.folder / f"{target[-5:]}.bundle"
+            tool("adaptc", CHECKPOINT, f"--target={target}", "--sim", "-o", bundle)
+            found = run_greedy(bundle, [case["prompt_ids"]], 4, "--device=sim")
+            self.assertEqual(found[0].tolist(), case["greedy_ids"][:4], target)
+
+
 if __name__ == "__main__":
     unittest.main()

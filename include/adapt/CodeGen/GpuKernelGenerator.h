@@ -3,7 +3,12 @@
 
 #include "adapt/CodeGen/KernelGenerator.h"
 #include "llvm/Support/Error.h"
+#include <functional>
 #include <memory>
+
+namespace llvm {
+class Module;
+} // namespace llvm
 
 namespace adapt {
 
@@ -15,9 +20,9 @@ struct GpuOptions {
   std::string cacheDir;    ///< of compiled kernels; empty: no cache
   unsigned threads = 2;    ///< that compile
   std::string dumpDir;     ///< where intermediate forms are written, a file each; empty: nowhere
-  /// For tests: a fault that is planted into the code after it was lowered. One of barrier, width,
-  /// mask; empty: none.
-  std::string fault;
+  /// For tests: changes a kernel's optimised LLVM IR, before code for the GPU and the simulation is
+  /// made of it. Nothing is cached then.
+  std::function<void(llvm::Module &)> mutate;
 };
 
 /// Fails if the architecture is unknown or is none that the generator makes code for.

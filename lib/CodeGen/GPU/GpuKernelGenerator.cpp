@@ -141,8 +141,8 @@ private:
     auto code = translateToDevice(module, target, llvmContext);
     if (failed(code))
       return failure();
-    if (!options.fault.empty() && !plantFault(**code, options.fault))
-      return kernel.emitError() << "there is no place for the fault '" << options.fault << "'";
+    if (options.mutate)
+      options.mutate(**code);
     if (dumps()) {
       dump(job, "ll", print(**code));
       std::unique_ptr<llvm::Module> copy = llvm::CloneModule(**code);
@@ -184,7 +184,7 @@ public:
       : options(std::move(given)), target(std::move(givenTarget)),
         jobs(
             {options.cacheDir, options.threads, options.dumpDir, target.arch,
-             "gpu\n" + target.arch + (options.simulation ? "\nsim" : "") + "\n" + options.fault},
+             "gpu\n" + target.arch + (options.simulation ? "\nsim" : "")},
             [this](KernelOp kernel) -> FailureOr<std::unique_ptr<KernelFormBase>> {
               auto form = createForm(kernel, target);
               if (failed(form))

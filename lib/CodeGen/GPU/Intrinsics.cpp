@@ -11,8 +11,9 @@ namespace {
 /// Intrinsics that every target has instructions for, or that are nothing in the code.
 bool isPlain(const IntrinsicInst &call) {
   switch (call.getIntrinsicID()) {
-  case Intrinsic::fabs:
   case Intrinsic::sqrt:
+    return call.getType()->getScalarSizeInBits() >= 32;
+  case Intrinsic::fabs:
   case Intrinsic::copysign:
   case Intrinsic::rint:
   case Intrinsic::nearbyint:
@@ -24,8 +25,6 @@ bool isPlain(const IntrinsicInst &call) {
   case Intrinsic::maxnum:
   case Intrinsic::minimum:
   case Intrinsic::maximum:
-    // 32 bits and more; on x86-64 narrower ones are calls of a library.
-    return call.getType()->getScalarSizeInBits() >= 32;
   case Intrinsic::fmuladd:
   case Intrinsic::abs:
   case Intrinsic::smin:

@@ -39,7 +39,9 @@ public:
     for (Instruction *instruction : instructions) {
       builder.SetInsertPoint(instruction);
       Value *value = nullptr;
-      if (auto *call = dyn_cast<IntrinsicInst>(instruction)) {
+      if (computesHalves(*instruction)) {
+        value = computeInFloat(*instruction);
+      } else if (auto *call = dyn_cast<IntrinsicInst>(instruction)) {
         if (!isSimulated(call->getCalledFunction()->getName()))
           continue;
         value = replace(*call);
@@ -102,7 +104,63 @@ private:
     return result;
   }
 
-  /// x86-64-v2 has no halves. Exact: subnormals are normalised by the scaling of a float.
+  /// x86-64-v2 has no halves: it moves them, but each operation would be a call of a library.
+  static bool isHalf(const Value *value) { return value->getType()->getScalarType()->isHalfTy(); }
+  static bool computesHalves(const Instruction &instruction) {
+    switch (instruction.getOpcode()) {
+    case Instruction::FAdd:
+    case Instruction::FSub:
+    case Instruction::FMul:
+    case Instruction::FDiv:
+    case Instruction::FNeg:
+    case Instruction::SIToFP:
+    case Instruction::UIToFP:
+      return isHalf(&instruction);
+    case Instruction::FCmp:
+    case Instruction::FPToSI:
+    case Instruction::FPToUI:
+      return isHalf(instruction.getOperand(0));
+    case Instruction::Call:
+      return isa<IntrinsicInst>(instruction) && isHalf(&instruction);
+    default:
+      return false;
+    }
+  }
+
+  /// The same in f32, rounded: no other result than that of halves, as f32 has more than twice the
+  /// bits (S. Figueroa, When is double rounding innocuous?).
+  Value *computeInFloat(Instruction &old) {
+    Type *wide = old.getType()->getWithNewType(builder.getFloatTy());
+    SmallVector<Value *> operands;
+    for (Value *operand : old.operand_values()) {
+      if (isHalf(operand)) {
+        Type *type = operand->getType()->getWithNewType(builder.getFloatTy());
+        operand =
+            forEachElement(operand, type, [&](Value *half) { return extendHalf(half, type); });
+      }
+      operands.push_back(operand);
+    }
+    Value *result = nullptr;
+    if (auto *call = dyn_cast<IntrinsicInst>(&old))
+      result = builder.CreateIntrinsic(call->getIntrinsicID(), {wide},
+                                       ArrayRef(operands).take_front(call->arg_size()));
+    else if (auto *compare = dyn_cast<FCmpInst>(&old))
+      return builder.CreateFCmp(compare->getPredicate(), operands[0], operands[1]);
+    else if (auto *cast = dyn_cast<CastInst>(&old))
+      result =
+          builder.CreateCast(cast->getOpcode(), operands[0], isHalf(&old) ? wide : old.getType());
+    else if (old.getOpcode() == Instruction::FNeg)
+      result = builder.CreateFNeg(operands[0]);
+    else
+      result = builder.CreateBinOp(static_cast<Instruction::BinaryOps>(old.getOpcode()),
+                                   operands[0], operands[1]);
+    if (!isHalf(&old))
+      return result;
+    return forEachElement(result, old.getType(),
+                          [&](Value *element) { return truncateToHalf(element); });
+  }
+
+  /// Exact: subnormals are normalised by the scaling of a float.
   Value *extendHalf(Value *half, Type *type) {
     Value *word = builder.CreateZExt(builder.CreateBitCast(half, builder.getInt16Ty()), i32());
     Value *sign = builder.CreateShl(builder.CreateAnd(word, 0x8000), 16);

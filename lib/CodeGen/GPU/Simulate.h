@@ -23,7 +23,4 @@ llvm::Expected<SimulatedObject> emitSimulatedObject(llvm::Module &module);
 llvm::Expected<std::string> linkSimulation(llvm::ArrayRef<SimulatedObject> objects,
                                            const GpuTarget &target);
 
-/// For tests: makes the code wrong, as GpuOptions::fault says. False if there is nothing to spoil.
-bool plantFault(llvm::Module &module, llvm::StringRef fault);
-
 } // namespace adapt::gpu

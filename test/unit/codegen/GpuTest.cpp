@@ -4,6 +4,9 @@
 #include "CodeGen/GPU/Simulate.h"
 #include "KernelRunner.h"
 #include "llvm/AsmParser/Parser.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Support/SourceMgr.h"
 #include <gtest/gtest.h>
@@ -40,6 +43,49 @@ adapt.kernel @attend(%q: !q, %s: !s, %starts: !starts, %lens: !lens, %table: !ta
   adapt.yield %o, %n : !q, !s
 })";
 
+/// Makes a kernel's code wrong: without barriers, with shuffles within half a warp, or with masks
+/// that let one more key pass. Throws where there is nothing to spoil.
+void plantFault(llvm::Module &module, llvm::StringRef fault) {
+  using namespace llvm;
+  bool planted = false;
+  for (Function &function : module) {
+    SmallVector<Instruction *> erased;
+    for (Instruction &instruction : instructions(function)) {
+      auto *call = dyn_cast<IntrinsicInst>(&instruction);
+      StringRef name = call ? call->getCalledFunction()->getName() : "";
+      if (fault == "barrier" && (name.contains("barrier.cta") || name.ends_with("barrier0") ||
+                                 name.ends_with("s.barrier"))) {
+        erased.push_back(&instruction);
+      } else if (fault == "width" && name.contains("shfl.sync.bfly")) {
+        // Segments of half a warp.
+        call->setArgOperand(3, ConstantInt::get(call->getArgOperand(3)->getType(), 0x100f));
+        planted = true;
+      } else if (fault == "width" && name.contains("ds.bpermute")) {
+        // The upper half of a wave reads the lower.
+        IRBuilder<> builder(call);
+        call->setArgOperand(0, builder.CreateAnd(call->getArgOperand(0), 31 * 4));
+        planted = true;
+      } else if (auto *compare = dyn_cast<ICmpInst>(&instruction);
+                 compare && fault == "mask" && compare->getOperand(0)->getType()->isIntegerTy(32)) {
+        // One more: of the comparisons of 32 bits, which are those of key numbers and positions.
+        if (compare->getPredicate() == CmpInst::ICMP_SLE ||
+            compare->getPredicate() == CmpInst::ICMP_SGT ||
+            compare->getPredicate() == CmpInst::ICMP_SLT ||
+            compare->getPredicate() == CmpInst::ICMP_SGE) {
+          IRBuilder<> builder(compare);
+          compare->setOperand(1, builder.CreateAdd(compare->getOperand(1), builder.getInt32(1)));
+          planted = true;
+        }
+      }
+    }
+    for (Instruction *instruction : erased)
+      instruction->eraseFromParent();
+    planted |= !erased.empty();
+  }
+  if (!planted)
+    throw std::runtime_error("there is no place for the fault " + fault.str());
+}
+
 class Gpu : public testing::TestWithParam<std::string> {
 protected:
   /// What a faulty kernel does: an error of the simulation, or its results against those of the
@@ -54,7 +100,9 @@ protected:
     };
     Kernel(text, getGpuOptions(GetParam())).run(with(sound), sizes);
     try {
-      Kernel(text, getGpuOptions(GetParam(), fault)).run(with(faulty), sizes);
+      GpuOptions options = getGpuOptions(GetParam());
+      options.mutate = [&](llvm::Module &module) { plantFault(module, fault); };
+      Kernel(text, options).run(with(faulty), sizes);
     } catch (const std::runtime_error &error) {
       return error.what();
     }
@@ -86,7 +134,7 @@ TEST_P(Gpu, RemovedBarriersOfAReductionAreFound) {
 TEST_P(Gpu, AWrongShuffleWidthIsFound) {
   Buffer x = Buffer::of(randomFloats(64, 1)), w = Buffer::of(randomFloats(40 * 64, 2));
   Buffer sound(40 * 4), faulty(40 * 4);
-  // A wave of 64 has no more than its lower half to do here, in vectors of four.
+  // 64 elements in vectors of four are the work of 16 lanes: of a wave, the lower half.
   const char *text = GetParam() == "hip:gfx942" ? kNorm : kMatmul;
   if (text == kMatmul) {
     EXPECT_EQ(compare(text, "width", {&x, &w}, sound, faulty, {{"s0", 1}}), "wrong");

@@ -173,6 +173,23 @@ adapt.kernel @k(%x: !x, %y: !x, %u: !b, %v: !b) -> (!x, !x, !x, !x, !b, !b)
   adapt.yield %0, %1, %2, %3, %4, %5 : !x, !x, !x, !x, !b, !b
 })";
 
+// Where LLVM computes in halves, the simulated GPU has none.
+constexpr const char *kHalves = R"(
+!x = tensor<?x37xf16, #adapt.dims<[s0, 37]>>
+!f = tensor<?x37xf32, #adapt.dims<[s0, 37]>>
+adapt.kernel @k(%x: !x, %y: !x, %f: !f) -> (!x, !x, !x, !x, !x, !x, !f, !x)
+    attributes {adapt.symbols = ["s0"]} {
+  %0 = adapt.add %x, %y : !x
+  %1 = adapt.sub %x, %y : !x
+  %2 = adapt.mul %x, %y : !x
+  %3 = adapt.div %x, %y : !x
+  %4 = adapt.maximum %x, %y : !x
+  %5 = adapt.neg %x : !x
+  %6 = adapt.cast %x : !x -> !f
+  %7 = adapt.cast %f : !f -> !x
+  adapt.yield %0, %1, %2, %3, %4, %5, %6, %7 : !x, !x, !x, !x, !x, !x, !f, !x
+})";
+
 constexpr const char *kIntegers = R"(
 !i = tensor<?x7xi32, #adapt.dims<[s0, 7]>>
 !l = tensor<?x7xi64, #adapt.dims<[s0, 7]>>
@@ -211,6 +228,8 @@ INSTANTIATE_TEST_SUITE_P(
                Case{"unary_small", kUnary, {{{"s0", 50}}}, 2e-7, 0.1f},
                Case{"unary_sse", kUnary, {{{"s0", 50}}}, 1e-6, 5, 5, "-avx,-avx2,-fma,-avx512f"},
                Case{"roots", kRoots}, Case{"binary", kBinary}, Case{"integers", kIntegers},
+               Case{"halves", kHalves, {{{"s0", 30}}}, 0, 200},
+               Case{"halves_small", kHalves, {{{"s0", 30}}}, 0, 1e-4f},
                Case{"casts", kCasts, {{{"s0", 1}}, {{"s0", 30}}}, 1e-6, 100},
                Case{"casts_avx2", kCasts, {{{"s0", 30}}}, 1e-6, 100, 5, "-avx512f"}})),
     print);

@@ -111,13 +111,12 @@ const std::vector<std::string> &getGpus() {
   return gpus;
 }
 
-GpuOptions getGpuOptions(const std::string &target, const std::string &fault) {
+GpuOptions getGpuOptions(const std::string &target) {
   GpuOptions options;
   size_t colon = target.find(':');
   options.target = target.substr(0, colon);
   options.arch = target.substr(colon + 1);
   options.simulation = true;
-  options.fault = fault;
   return options;
 }
 

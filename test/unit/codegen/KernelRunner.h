@@ -57,7 +57,7 @@ private:
 
 /// The simulated GPUs that kernels are tested on: "cuda:sm_90", "hip:gfx942".
 const std::vector<std::string> &getGpus();
-GpuOptions getGpuOptions(const std::string &target, const std::string &fault = "");
+GpuOptions getGpuOptions(const std::string &target);
 
 class Kernel {
 public:

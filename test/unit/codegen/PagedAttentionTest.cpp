@@ -187,9 +187,13 @@ const std::vector<std::vector<int64_t>> kSteps = {
 } // namespace
 
 TEST_P(PagedAttention, RaggedStepsEqualDoubleLoops) {
-  Session session(c, kLengths);
-  std::vector<int64_t> done(kLengths.size(), 0);
-  for (const auto &counts : kSteps) {
+  std::vector<int64_t> lengths = kLengths;
+  std::vector<std::vector<int64_t>> steps = kSteps;
+  if (c.target != "cpu" && c.heads > 8) // the simulation is slow
+    lengths[0] = steps[0][0] = 70;
+  Session session(c, lengths);
+  std::vector<int64_t> done(lengths.size(), 0);
+  for (const auto &counts : steps) {
     auto results = session.step(*append, *attend, counts);
     for (size_t s = 0; s < counts.size(); ++s) {
       EXPECT_LE(maxError(results[s], session.expect(s, done[s], done[s] + counts[s])),
