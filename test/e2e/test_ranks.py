@@ -27,7 +27,8 @@ def ways(ranks):
     program = str(BUILD / "bin/adapt-run")
     result = {"threads": [program, "--ranks=local"]}
     if MPIRUN:
-        result["processes"] = [MPIRUN, "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", "-n", str(ranks), program]
+        result["processes"] = [MPIRUN, "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", "-n", str(ranks),
+                               program]
     return result
 
 
