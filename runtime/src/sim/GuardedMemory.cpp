@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 
 #include <sys/mman.h>
 
@@ -11,13 +12,18 @@ using namespace adapt::rt::sim;
 
 namespace {
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kHugePage = uint64_t(2) << 20;
 constexpr uint64_t kMaxBytes = uint64_t(1) << 46;
 
 uint64_t wholePages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-void protect(const char *data, uint64_t bytes, bool open) {
-  // Fails only for ranges that are not mapped: these are.
-  mprotect(const_cast<char *>(data), wholePages(bytes), open ? PROT_READ | PROT_WRITE : PROT_NONE);
+/// All pages that hold any of these bytes.
+void protect(const void *data, uint64_t bytes, bool open) {
+  uintptr_t begin = reinterpret_cast<uintptr_t>(data) / kPage * kPage;
+  uintptr_t end = wholePages(reinterpret_cast<uintptr_t>(data) + bytes);
+  // Fails only for ranges that are not mapped, or where there is no memory to note the change: the
+  // access that follows then faults.
+  mprotect(reinterpret_cast<void *>(begin), end - begin, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 } // namespace
 
@@ -33,6 +39,9 @@ absl::StatusOr<Memory> GuardedMemory::allocate(uint64_t bytes, absl::string_view
   if (base == MAP_FAILED)
     return absl::ResourceExhaustedError(
         absl::StrCat(what, ": ", bytes, " bytes of memory: ", std::strerror(errno)));
+  // For speed alone: a change of protection costs by the page.
+  if (bytes >= kHugePage)
+    madvise(base, wholePages(bytes), MADV_HUGEPAGE);
   Memory memory;
   memory.data = static_cast<char *>(base);
   memory.bytes = bytes;
@@ -53,6 +62,10 @@ void GuardedMemory::release(char *data) {
 
 bool GuardedMemory::contains(const void *address, uint64_t bytes) const {
   std::lock_guard<std::mutex> lock(mutex);
+  return containsLocked(address, bytes);
+}
+
+bool GuardedMemory::containsLocked(const void *address, uint64_t bytes) const {
   auto *at = static_cast<const char *>(address);
   auto after = regions.upper_bound(at);
   if (after == regions.begin())
@@ -62,40 +75,31 @@ bool GuardedMemory::contains(const void *address, uint64_t bytes) const {
   return offset <= size && bytes <= size - offset;
 }
 
-absl::Status GuardedMemory::checkRange(const void *address, uint64_t bytes,
-                                       const char *what) const {
-  if (contains(address, bytes))
-    return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      what, " of ", bytes, " bytes at 0x", absl::Hex(reinterpret_cast<uintptr_t>(address)),
-      ", which is not within one allocation of the device"));
-}
-
-absl::Status GuardedMemory::write(void *to, const void *from, uint64_t bytes) {
+/// Copies, with those sides opened that belong to the device.
+absl::Status GuardedMemory::transfer(void *to, bool isToOurs, const void *from, bool isFromOurs,
+                                     uint64_t bytes) {
   if (bytes == 0)
     return absl::OkStatus();
-  ADAPT_RETURN_IF_ERROR(checkRange(to, bytes, "a write"));
-  Access access(*this);
-  std::memcpy(to, from, bytes);
-  return absl::OkStatus();
-}
-
-absl::Status GuardedMemory::read(void *to, const void *from, uint64_t bytes) {
-  if (bytes == 0)
-    return absl::OkStatus();
-  ADAPT_RETURN_IF_ERROR(checkRange(from, bytes, "a read"));
-  Access access(*this);
-  std::memcpy(to, from, bytes);
-  return absl::OkStatus();
-}
-
-absl::Status GuardedMemory::copy(void *to, const void *from, uint64_t bytes) {
-  if (bytes == 0)
-    return absl::OkStatus();
-  ADAPT_RETURN_IF_ERROR(checkRange(from, bytes, "a copy from"));
-  ADAPT_RETURN_IF_ERROR(checkRange(to, bytes, "a copy to"));
-  Access access(*this);
-  std::memcpy(to, from, bytes);
+  std::lock_guard<std::mutex> lock(mutex);
+  for (auto [address, isOurs, what] :
+       {std::tuple(static_cast<const void *>(to), isToOurs, "write"), {from, isFromOurs, "read"}}) {
+    if (isOurs && !containsLocked(address, bytes))
+      return absl::InvalidArgumentError(
+          absl::StrCat("a ", what, " of ", bytes, " bytes at 0x",
+                       absl::Hex(reinterpret_cast<uintptr_t>(address)),
+                       ", which is not within one allocation of the device"));
+  }
+  auto open = [&](bool isOpen) {
+    if (users)
+      return; // all is open
+    if (isToOurs)
+      protect(to, bytes, isOpen);
+    if (isFromOurs)
+      protect(from, bytes, isOpen);
+  };
+  open(true);
+  std::memmove(to, from, bytes);
+  open(false);
   return absl::OkStatus();
 }
 

@@ -23,9 +23,15 @@ public:
   bool contains(const void *address, uint64_t bytes) const;
 
   /// InvalidArgument where contains() does not hold for the device's side.
-  absl::Status write(void *to, const void *from, uint64_t bytes);
-  absl::Status read(void *to, const void *from, uint64_t bytes);
-  absl::Status copy(void *to, const void *from, uint64_t bytes);
+  absl::Status write(void *to, const void *from, uint64_t bytes) {
+    return transfer(to, true, from, false, bytes);
+  }
+  absl::Status read(void *to, const void *from, uint64_t bytes) {
+    return transfer(to, false, from, true, bytes);
+  }
+  absl::Status copy(void *to, const void *from, uint64_t bytes) {
+    return transfer(to, true, from, true, bytes);
+  }
 
   /// The device may touch all of it while one of these lives.
   class Access {
@@ -43,7 +49,8 @@ private:
   GuardedMemory() = default;
   void openAll(int change);
   void release(char *data);
-  absl::Status checkRange(const void *address, uint64_t bytes, const char *what) const;
+  bool containsLocked(const void *address, uint64_t bytes) const;
+  absl::Status transfer(void *to, bool isToOurs, const void *from, bool isFromOurs, uint64_t bytes);
 
   mutable std::mutex mutex;
   std::map<const char *, uint64_t> regions; // start to bytes
