@@ -235,3 +235,26 @@ LogicalResult ShardSliceOp::evaluate(interp::EvalContext &context, ArrayRef<inte
   results.push_back(interp::gatherStrided(input, *shape, start, strides));
   return success();
 }
+
+// Axes that are whole.
+ShardingRule ShardSliceOp::getShardingRule() {
+  ShardingRule rule;
+  SmallVector<int> axes;
+  for (auto [from, to] :
+       llvm::zip_equal(getDims(typeOf(getInput())), getDims(typeOf(getResult())))) {
+    axes.push_back(from == to ? static_cast<int>(rule.factors.size()) : ShardingRule::kNone);
+    if (from == to)
+      rule.factors.push_back({from});
+  }
+  rule.operands = {axes};
+  rule.results = {axes};
+  rule.isLinear = true;
+  return rule;
+}
+
+// Only what is taken is read.
+Cost ShardSliceOp::getCost() {
+  Cost cost = getElementwiseCost(*this, 0);
+  cost.bytesRead = cost.bytesWritten;
+  return cost;
+}

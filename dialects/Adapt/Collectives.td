@@ -51,11 +51,11 @@ def Adapt_TransferOp : Adapt_CollectiveOp<"transfer", [SameOperandsAndResultType
   let hasVerifier = 1;
 }
 
-def Adapt_ShardSliceOp : Adapt_Op<"shard_slice", [Pure, Adapt_Recipe, Adapt_Evaluate]> {
+def Adapt_ShardSliceOp : Adapt_BaseOp<"shard_slice", [Adapt_Recipe]> {
   let summary = "a rank's part of a tensor";
   let description = [{
     A slice whose offsets are expressions over mesh coordinates (`tp_rank`); the result's type gives
-    its sizes.
+    its sizes. In weights it costs nothing; of an activation that all ranks have it is a copy.
     ```mlir
     %1 = adapt.shard_slice %0 offsets <[tp_rank * 32, 0]> : tensor<64x64xf32> -> tensor<32x64xf32>
     ```

@@ -459,7 +459,7 @@ ShardingRule GatherOp::getShardingRule() {
 }
 
 void GatherOp::setPart(int factor, AffineExpr offset) {
-  if (factor == getShardingRule().operands[0][0])
+  if (factor == getShardingRule().operands[0][getAxis()])
     setFirstRowAttr(DimsAttr::get(getContext(), offset));
 }
 

@@ -123,6 +123,22 @@ Lowered SliceOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, Value
   return SmallVector<Value>{slice};
 }
 
+Lowered ShardSliceOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context,
+                                    ValueRange operands) {
+  auto type = cast<RankedTensorType>(getType());
+  SmallVector<OpFoldResult> offsets;
+  for (AffineExpr offset : getOffsets().getExprs())
+    if (auto constant = dyn_cast<AffineConstantExpr>(offset))
+      offsets.push_back(builder.getIndexAttr(constant.getValue()));
+    else
+      offsets.push_back(context.getSize(builder, getLoc(), offset));
+  SmallVector<int64_t> ones(type.getRank(), 1);
+  Value slice = tensor::ExtractSliceOp::create(
+      builder, getLoc(), withoutEncoding(type), operands[0], offsets,
+      getMixedSizes(builder, getLoc(), context, type), constants(builder, ones));
+  return SmallVector<Value>{slice};
+}
+
 Lowered ConcatOp::lowerToLinalg(OpBuilder &builder, LinalgContext &context, ValueRange operands) {
   Value result = createEmpty(builder, getLoc(), context, getType());
   SmallVector<int64_t> ones(getType().getRank(), 1), zeros(getType().getRank(), 0);

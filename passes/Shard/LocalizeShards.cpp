@@ -49,7 +49,7 @@ struct LocalizeShards : adapt::impl::LocalizeShardsBase<LocalizeShards> {
         SmallVector<Placement> have;
         for (Value operand : op.getOperands())
           have.push_back(getPlacement(operand));
-        FailureOr<OpPlacement> placed = placeOperation(&op, have);
+        FailureOr<OpPlacement> placed = placeOperation(&op, have, ranks);
         if (failed(placed))
           return signalPassFailure();
         if (placed->factor >= 0)

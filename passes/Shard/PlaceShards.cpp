@@ -45,7 +45,7 @@ struct PlaceShards : adapt::impl::PlaceShardsBase<PlaceShards> {
     SmallVector<Placement> have;
     for (Value operand : op->getOperands())
       have.push_back(getPlacement(operand));
-    FailureOr<OpPlacement> placement = placeOperation(op, have);
+    FailureOr<OpPlacement> placement = placeOperation(op, have, ranks);
     if (failed(placement))
       return failure();
     for (auto [operand, wanted] : llvm::zip_equal(op->getOperands(), placement->operands))

@@ -54,7 +54,8 @@ void adapt::clearPlacements(Operation *root) {
   });
 }
 
-FailureOr<OpPlacement> adapt::placeOperation(Operation *op, ArrayRef<Placement> have) {
+FailureOr<OpPlacement> adapt::placeOperation(Operation *op, ArrayRef<Placement> have,
+                                             int64_t ranks) {
   MLIRContext *context = op->getContext();
   OpPlacement result;
   result.operands.resize(op->getNumOperands());
@@ -80,6 +81,9 @@ FailureOr<OpPlacement> adapt::placeOperation(Operation *op, ArrayRef<Placement> 
 
   // A factor that some result does not have must be one that partial results can be combined over.
   auto canSplit = [&](int factor) {
+    auto size = dyn_cast<AffineConstantExpr>(rule.factors[factor].size);
+    if (!size || size.getValue() % (ranks * rule.factors[factor].granularity) != 0)
+      return false;
     return rule.factors[factor].reduction != ShardingRule::Reduction::None ||
            llvm::all_of(rule.results,
                         [&](ArrayRef<int> axes) { return llvm::is_contained(axes, factor); });

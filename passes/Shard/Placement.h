@@ -32,9 +32,10 @@ struct OpPlacement {
 };
 
 /// Decides from what the operands have. The split weight of an operation has the say, then any
-/// split operand; pending operands stay pending only where the operation is linear and all are.
-/// Fails, with an error that names operation and function, where there is no rule.
-mlir::FailureOr<OpPlacement> placeOperation(mlir::Operation *op,
-                                            llvm::ArrayRef<Placement> operands);
+/// split operand, if the ranks divide the factor; pending operands stay pending only where the
+/// operation is linear and all are. Fails, with an error that names operation and function, where
+/// there is no rule.
+mlir::FailureOr<OpPlacement> placeOperation(mlir::Operation *op, llvm::ArrayRef<Placement> operands,
+                                            int64_t ranks);
 
 } // namespace adapt

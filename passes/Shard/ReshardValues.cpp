@@ -45,7 +45,7 @@ struct ReshardValues : adapt::impl::ReshardValuesBase<ReshardValues> {
         wanted.operands.push_back(isa<PagedType>(operand.getType()) ? getPlacement(operand)
                                                                     : Placement());
     } else {
-      FailureOr<OpPlacement> placed = placeOperation(op, have);
+      FailureOr<OpPlacement> placed = placeOperation(op, have, ranks);
       if (failed(placed))
         return failure();
       wanted = std::move(*placed);
@@ -89,7 +89,10 @@ struct ReshardValues : adapt::impl::ReshardValuesBase<ReshardValues> {
     return CastOp::create(builder, value.getLoc(), type, reduce.getResult());
   }
 
+  /// A weight is stored whole instead.
   Value gather(OpBuilder &builder, Value value, int64_t axis) {
+    if (auto param = value.getDefiningOp<ParamOp>())
+      return cloneParam(builder, param, ".whole", {});
     auto all = AllGatherOp::create(builder, value.getLoc(), value.getType(), value, axis,
                                    kTensorAxis, ranks);
     setPlacement(all.getResult(), {});
@@ -98,20 +101,25 @@ struct ReshardValues : adapt::impl::ReshardValuesBase<ReshardValues> {
 
   /// The rank's part of a value that all ranks have. A weight's other ranks never read theirs.
   Value take(OpBuilder &builder, Value value, Placement wanted) {
-    if (auto param = value.getDefiningOp<ParamOp>()) {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointAfter(param);
-      auto part = cast<ParamOp>(builder.clone(*param));
-      part.setName((param.getName() + ".split" + llvm::Twine(wanted.getAxis())).str());
-      setPlacement(part.getResult(), wanted);
-      return part.getResult();
-    }
+    if (auto param = value.getDefiningOp<ParamOp>())
+      return cloneParam(builder, param, ".split" + llvm::Twine(wanted.getAxis()), wanted);
     auto type = cast<RankedTensorType>(value.getType());
     SmallVector<AffineExpr> zeros(type.getRank(), builder.getAffineConstantExpr(0));
     auto slice = ShardSliceOp::create(builder, value.getLoc(), type, value,
                                       DimsAttr::get(&getContext(), zeros));
     setPlacement(slice.getResult(), wanted);
     return slice.getResult();
+  }
+
+  Value cloneParam(OpBuilder &builder, ParamOp param, const llvm::Twine &suffix,
+                   Placement placement) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(param);
+    auto clone = cast<ParamOp>(builder.clone(*param));
+    clone.setName((param.getName() + suffix).str());
+    clone->removeAttr(AdaptDialect::kShard);
+    setPlacement(clone.getResult(), placement);
+    return clone.getResult();
   }
 
   int64_t ranks = 1;

@@ -45,16 +45,24 @@ std::optional<Ratio> getRatio(RankedTensorType from, RankedTensorType to, unsign
   return Ratio{a, b};
 }
 
-FailureOr<RankedTensorType> scale(Operation *op, RankedTensorType type, unsigned axis,
-                                  Ratio ratio) {
-  SmallVector<AffineExpr> dims = getDims(type);
+/// The size of an axis that changes in this ratio; nullopt if that is not a whole number.
+std::optional<int64_t> scale(RankedTensorType type, unsigned axis, Ratio ratio) {
   int64_t size = type.getDimSize(axis), scaled = 0;
   if (ShapedType::isDynamic(size) || llvm::MulOverflow(size, ratio.to, scaled) ||
       scaled % ratio.from != 0)
+    return std::nullopt;
+  return scaled / ratio.from;
+}
+
+FailureOr<RankedTensorType> scale(Operation *op, RankedTensorType type, unsigned axis,
+                                  Ratio ratio) {
+  SmallVector<AffineExpr> dims = getDims(type);
+  std::optional<int64_t> scaled = scale(type, axis, ratio);
+  if (!scaled)
     return op->emitOpError() << "cannot have " << ratio.to << " instead of " << ratio.from
                              << " elements where its axis " << axis << " of " << shapeToString(type)
                              << " follows";
-  dims[axis] = getAffineConstantExpr(scaled / ratio.from, op->getContext());
+  dims[axis] = getAffineConstantExpr(*scaled, op->getContext());
   return getTensorType(dims, type.getElementType());
 }
 } // namespace
@@ -218,7 +226,12 @@ llvm::BitVector Resizer::getKept(Operation *op, const ShardingRule &rule) {
                      return isPadded(use) &&
                             use.ratio->to * first.ratio->from == first.ratio->to * use.ratio->from;
                    });
-      if (agree && (!isReduced || vanishes))
+      bool isWhole = true;
+      for (auto [result, axes] : llvm::zip_equal(op->getResults(), rule.results))
+        if (auto type = dyn_cast<RankedTensorType>(result.getType()))
+          for (auto [axis, other] : llvm::enumerate(axes))
+            isWhole &= other != int(factor) || scale(type, axis, *first.ratio);
+      if (agree && isWhole && (!isReduced || vanishes))
         continue;
       for (const Use &use : ofFactor)
         if (use.ratio)
