@@ -217,8 +217,11 @@ void FunctionPlanner::addOp(Operation *op) {
                << ", and programs have sums only";
     Step step;
     step.op = op;
-    for (Value operand : op->getOperands())
-      llvm::append_range(step.buffers, buffersOf[operand]);
+    if (isa<CollectiveOpInterface>(op))
+      step.buffers.push_back(getExchanged(op->getOperand(0)));
+    else
+      for (Value operand : op->getOperands())
+        llvm::append_range(step.buffers, buffersOf[operand]);
     for (OpResult value : op->getResults()) {
       if (isa<PagedType>(value.getType())) {
         Value tied = cast<StateOpInterface>(op).getTiedOperand(value).get();
@@ -254,11 +257,24 @@ void FunctionPlanner::addReturn(func::ReturnOp yield) {
     for (const Stage::Port &port : stage->sent) {
       Step step;
       step.kind = Step::Send;
-      step.buffers = {buffersOf[yield.getOperand(port.place)].front()};
+      step.buffers = {getExchanged(yield.getOperand(port.place))};
       step.port = port;
       addStep(std::move(step));
     }
   checkStates(yield);
+}
+
+/// What goes to other ranks is an activation: a weight is copied first.
+unsigned FunctionPlanner::getExchanged(Value value) {
+  unsigned index = buffersOf[value].front();
+  if (buffers[index].kind != Buffer::Weight)
+    return index;
+  Step copy;
+  copy.kind = Step::Copy;
+  copy.buffers = {index, addBuffer(Buffer(Buffer::Arena, buffers[index].name,
+                                          cast<RankedTensorType>(value.getType())))};
+  addStep(copy);
+  return copy.buffers.back();
 }
 
 /// A sum may take the place of what is summed, if that is nothing but this sum's operand.

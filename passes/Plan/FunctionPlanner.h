@@ -75,6 +75,7 @@ private:
   void addResults();
   void addOp(mlir::Operation *op);
   void addReturn(mlir::func::ReturnOp yield);
+  unsigned getExchanged(mlir::Value value);
   bool isInPlace(mlir::Operation *op);
   void addStep(Step step);
   static std::string getTemporaryName(mlir::Operation *op, mlir::OpResult value);

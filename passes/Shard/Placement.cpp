@@ -79,12 +79,13 @@ FailureOr<OpPlacement> adapt::placeOperation(Operation *op, ArrayRef<Placement> 
     return result;
   }
 
-  // A factor that some result does not have must be one that partial results can be combined over.
+  // A factor that some result does not have must be one whose parts are summed: programs combine in
+  // no other way.
   auto canSplit = [&](int factor) {
     auto size = dyn_cast<AffineConstantExpr>(rule.factors[factor].size);
     if (!size || size.getValue() % (ranks * rule.factors[factor].granularity) != 0)
       return false;
-    return rule.factors[factor].reduction != ShardingRule::Reduction::None ||
+    return rule.factors[factor].reduction == ShardingRule::Reduction::Sum ||
            llvm::all_of(rule.results,
                         [&](ArrayRef<int> axes) { return llvm::is_contained(axes, factor); });
   };
@@ -118,22 +119,8 @@ FailureOr<OpPlacement> adapt::placeOperation(Operation *op, ArrayRef<Placement> 
     wanted = getSplit(axes);
   for (auto [placed, axes] : llvm::zip_equal(result.results, rule.results)) {
     placed = getSplit(axes);
-    if (placed)
-      continue;
-    using Reduction = ShardingRule::Reduction;
-    switch (rule.factors[result.factor].reduction) {
-    case Reduction::Sum:
+    if (!placed)
       placed = PlacementAttr::get(context, PlacementKind::Sum, 0);
-      break;
-    case Reduction::Max:
-      placed = PlacementAttr::get(context, PlacementKind::Max, 0);
-      break;
-    case Reduction::Min:
-      placed = PlacementAttr::get(context, PlacementKind::Min, 0);
-      break;
-    case Reduction::None:
-      break; // Such a factor is in all results.
-    }
   }
   return result;
 }

@@ -64,7 +64,7 @@ struct ReshardValues : adapt::impl::ReshardValuesBase<ReshardValues> {
     Value result = value;
     OpBuilder builder(before);
     if (isPending(have))
-      result = combine(builder, value, have.getKind());
+      result = combine(builder, value);
     else if (isSplit(have))
       result = gather(builder, value, have.getAxis());
     if (wanted)
@@ -72,9 +72,7 @@ struct ReshardValues : adapt::impl::ReshardValuesBase<ReshardValues> {
     return converted[{value, wanted}] = result;
   }
 
-  Value combine(OpBuilder &builder, Value value, PlacementKind kind) {
-    static constexpr ReduceKind kKinds[] = {ReduceKind::Sum, ReduceKind::Sum, ReduceKind::Max,
-                                            ReduceKind::Min};
+  Value combine(OpBuilder &builder, Value value) {
     auto type = cast<RankedTensorType>(value.getType());
     // Products of weights are sums in f32 already: rounded once, after all of it is there.
     bool widens =
@@ -82,7 +80,7 @@ struct ReshardValues : adapt::impl::ReshardValuesBase<ReshardValues> {
     if (widens)
       value.setType(withElementType(type, builder.getF32Type()));
     auto reduce = AllReduceOp::create(builder, value.getLoc(), value.getType(), value,
-                                      kKinds[static_cast<unsigned>(kind)], kTensorAxis, ranks);
+                                      ReduceKind::Sum, kTensorAxis, ranks);
     setPlacement(reduce.getResult(), {});
     if (!widens)
       return reduce.getResult();

@@ -101,5 +101,21 @@ class SmolLM2OnGpus(TestCase):
             self.assertEqual(found[0].tolist(), case["greedy_ids"][:4], target)
 
 
+class Sharded(TestCase):
+    """The interpreter on planned programs of several ranks: 9 query and 3 key/value heads are padded to 12 and 4."""
+
+    def logits(self, name, *options):
+        module, ids, out = (self.folder / f"{name}{suffix}" for suffix in (".mlir", ".ids.npy", ".npy"))
+        module.write_bytes(tool("adaptc", CHECKPOINT, "--target=cpu", "--compile-to=plan", *options).stdout)
+        np.save(ids, np.array([[504, 3575, 282, 4649, 314]]))  # "The capital of France is"
+        tool("adapt-interpret", module, "--weights", CHECKPOINT, "--tokens", ids, "--logits", out)
+        return list(np.load(out))
+
+    def test_logits(self):
+        whole = self.logits("whole")
+        for options in (["--tp=4"], ["--tp=2", "--pp=2"]):
+            self.assertClose(self.logits("ranks", *options), whole, 1e-5, str(options))
+
+
 if __name__ == "__main__":
     unittest.main()
