@@ -42,6 +42,7 @@ absl::StatusOr<std::unique_ptr<Device>> rt::openDevice(const Manifest &manifest,
   if (name == "cuda" || name == "hip") {
     GpuDeviceOptions gpu;
     gpu.hip = name == "hip";
+    gpu.index = options.index;
     absl::StatusOr<std::unique_ptr<Device>> device = createGpuDevice(gpu);
     if (device.ok() || device.status().code() != absl::StatusCode::kNotFound)
       return device;

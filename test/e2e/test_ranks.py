@@ -143,6 +143,25 @@ class Ranks(TestCase):
                 self.assertIn(words, done.stderr.decode())
 
 
+class SimulatedRanks(TestCase):
+    """Ranks that are simulated GPUs: what they exchange goes through the host's memory."""
+
+    def test_logits(self):
+        with np.load(DATA / MODEL / "expected.npz") as expected:
+            rows, logits = list(expected["input_ids"]), list(expected["logits"])
+        for target, tp, pp in (("hip:gfx942", 2, 1), ("cuda:sm_90", 2, 2)):
+            bundle = self.folder / f"{target[-5:]}.bundle"
+            tool("adaptc", DATA / MODEL, f"--target={target}", f"--tp={tp}", f"--pp={pp}", "--sim", "-o", bundle)
+            first = None
+            with Arrays(rows) as arrays:
+                for name, way in ways(tp * pp).items():
+                    for order in ("forward", "permuted"):
+                        found = arrays.logits(way, bundle, "--device=sim", f"--lane-order={order}")
+                        self.assertClose(found, logits, 1e-5, f"{target} {name} {order}")
+                        first = first or found
+                        self.assertSameBits(found, first, f"{target} {name} {order}")
+
+
 @unittest.skipUnless(MPIRUN, "no MPI")
 class Faults(TestCase):
     """Ranks that are stopped or killed while they run."""

@@ -12,6 +12,7 @@ import unittest
 import numpy as np
 
 from support import DATA, ROOT, TestCase, compile_bundle, run_greedy, run_logits, tool
+from test_ranks import Arrays, ways
 
 CHECKPOINT = pathlib.Path(os.environ.get("ADAPT_SMOLLM2", ROOT / "SmolLM2-135M"))
 
@@ -69,6 +70,20 @@ class SmolLM2Float32(SmolLM2, TestCase):
             expected = case["greedy_text"].split("<|im_end|>")[0]
             done = tool("adapt-run", self.bundle, "--prompt", case["prompt"], "--max-tokens", 64)
             self.assertEqual(done.stdout.decode().rstrip("\n"), expected.rstrip("\n"), case["prompt"])
+
+
+class SmolLM2Ranks(TestCase):
+    """9 query and 3 key/value heads on ranks that do not divide them: the same 32 tokens."""
+
+    def test_greedy(self):
+        case = json.loads((DATA / "smollm2-goldens.json").read_text())["cases"][0]
+        for tp, pp in ((2, 1), (4, 1), (1, 2), (2, 2)):
+            bundle = compile_bundle(CHECKPOINT, self.folder / "ranks.bundle", "--dtype=float32", "--max-seq-len=512",
+                                    f"--tp={tp}", f"--pp={pp}")
+            with Arrays([np.array(case["prompt_ids"])]) as arrays:
+                for name, way in ways(tp * pp).items():
+                    self.assertEqual(arrays.greedy(way, bundle, 32)[0].tolist(), case["greedy_ids"][:32],
+                                     f"tp={tp} pp={pp}, {name}")
 
 
 class SmolLM2BFloat16(SmolLM2, TestCase):

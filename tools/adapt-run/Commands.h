@@ -51,6 +51,7 @@ struct Session {
   Communicator *ranks = nullptr; ///< null for one rank
   CpuShare share;
   bool pin = true;
+  int localRank = 0; ///< on this machine: its GPU
 };
 
 absl::StatusOr<std::unique_ptr<Device>> openDevice(const Session &session);

@@ -19,6 +19,7 @@ absl::StatusOr<std::unique_ptr<Device>> adapt::rt::openDevice(const Session &ses
   where.pin = session.pin;
   where.pinCaller = true;
   where.share = session.share;
+  where.index = session.localRank;
   return openDevice(session.bundle.manifest(), where);
 }
 

@@ -68,7 +68,7 @@ int runLocally(const RunOptions &options, const Body &body) {
   std::vector<absl::Status> statuses(mesh.size());
   auto runOne = [&](int rank) {
     Communicator ranks(*transports[rank], mesh);
-    Session session{*bundle, options, &ranks, {mesh.size(), rank}};
+    Session session{*bundle, options, &ranks, {mesh.size(), rank}, true, rank};
     statuses[rank] = runRank(session, body);
     if (ranks.isBroken())
       transports[rank]->announce(statuses[rank]);
@@ -105,7 +105,8 @@ int runAsProcess(const RunOptions &options, const Body &body) {
   bool isBroken = all.isBroken();
   if (status.ok()) {
     Communicator ranks(transport, meshOf(bundle->manifest()));
-    Session session{*bundle, options, &ranks, shareOf(transport), !transport.isBound()};
+    Session session{
+        *bundle, options, &ranks, shareOf(transport), !transport.isBound(), transport.localRank()};
     status = runRank(session, body);
     isBroken = ranks.isBroken();
   }

@@ -19,6 +19,7 @@ struct OpenDeviceOptions {
   bool pin = true;        ///< on cpu, as in CpuDeviceOptions
   bool pinCaller = false; ///< the same
   CpuShare share;         ///< of several ranks on this machine
+  int index = 0;          ///< on cuda and hip: which of the machine's devices
 };
 
 /// Errors: names that are none, a lane order for a device without one, and what the device says.
