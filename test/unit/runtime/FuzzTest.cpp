@@ -39,11 +39,12 @@ std::string damage(std::string bytes, std::mt19937 &random) {
 TEST(Fuzz, Programs) {
   auto device = createCpuDevice({1, true, false});
   ASSERT_TRUE(device.ok());
-  std::string good = toyModel().SerializeAsString();
+  std::string alone = toyModel().SerializeAsString(),
+              several = exchangingModel().SerializeAsString();
   std::mt19937 random(1);
-  int taken = 0;
+  int taken = 0, exchanges = 0;
   for (int round = 0; round < 8000; ++round) {
-    absl::StatusOr<Program> program = Program::parse(damage(good, random));
+    absl::StatusOr<Program> program = Program::parse(damage(round % 2 ? several : alone, random));
     if (!program.ok())
       continue;
     ++taken;
@@ -72,7 +73,21 @@ TEST(Fuzz, Programs) {
         ASSERT_LT(list->shapes[launch.shape].kernel, plan->kernelSymbols().size());
       }
     }
+    // What is exchanged lies in the memory that was given.
+    for (const Exchange &exchange : plan->exchanges()) {
+      ASSERT_LT(exchange.step, plan->exchangeSteps().size());
+      ASSERT_LE(exchange.numLaunches, list->launches.size());
+      const ExchangeStep &step = plan->exchangeSteps()[exchange.step];
+      uint64_t width = step.axis.empty() ? 1 : elementBytes(step.element);
+      for (char *data : {exchange.from, exchange.to})
+        if (data) {
+          ASSERT_GE(data, memory.data);
+          ASSERT_LE(step.outer * step.inner * width, uint64_t(memory.data + memory.bytes - data));
+        }
+      ++exchanges;
+    }
   }
+  EXPECT_GT(exchanges, 50) << "the damage is too great to test what ranks do together";
   EXPECT_GT(taken, 50) << "the damage is too great to test what follows parsing";
 }
 

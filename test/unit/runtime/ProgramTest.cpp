@@ -241,26 +241,6 @@ TEST(Program, RefusesEveryFault) {
   }
 }
 
-// A toy model whose layers end with a collective of their `y` into their `x`, then send it.
-schema::Program exchangingModel() {
-  schema::Program program = toyModel();
-  schema::Symbol &rank = *program.add_symbols();
-  rank.set_name("tp_rank");
-  rank.set_max(1);
-  schema::Function &layer = layerOf(program);
-  schema::Step::Collective &collective = *layer.add_steps()->mutable_collective();
-  collective.set_axis("tp");
-  collective.set_from(6);
-  collective.set_to(0);
-  collective.mutable_outer()->set_symbol("T");
-  collective.mutable_inner()->set_constant(32); // 16 * 32 * 4 of 4096 bytes
-  schema::Step::Transfer &transfer = *layer.add_steps()->mutable_transfer();
-  transfer.set_buffer(0);
-  transfer.mutable_bytes()->set_constant(4096);
-  transfer.set_peer_stage(1);
-  transfer.set_tag(16383);
-  return program;
-}
 schema::Step::Collective &collectiveOf(schema::Program &p) {
   return *layerOf(p).mutable_steps(3)->mutable_collective();
 }

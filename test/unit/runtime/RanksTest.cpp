@@ -1,5 +1,6 @@
 // A language model over several ranks: in process, by adapt-run --ranks=local and by mpirun.
 #include "ToyRanks.h"
+#include "adapt/GraphModel.h"
 #include "adapt/LanguageModel.h"
 #include "adapt/Npy.h"
 
@@ -288,6 +289,25 @@ TEST(Ranks, ABundleOfSeveralRanksOnOneSaysBothCommands) {
   absl::Status status = LanguageModel::load(*bundle, *makeDevice(false), {}).status();
   EXPECT_NE(status.message().find("made for 4 ranks (tp=2, pp=2): run them as threads with "
                                   "--ranks=local, or as processes with mpirun -n 4 adapt-run"),
+            absl::string_view::npos)
+      << status;
+}
+
+TEST(Ranks, AGraphOfSeveralRanksIsRefused) {
+  schema::Program proto = parseText(R"pb(
+    version: 1
+    symbols { name: "tp_rank" max: 1 }
+    functions { name: "main" arena_bytes: 128
+                buffers { name: "x" element: F32 shape { constant: 4 } bytes: 64 arena_offset: 0 }
+                steps { collective { axis: "tp" from: 0 to: 0
+                                     outer { constant: 1 } inner { constant: 4 } } } }
+    entries { name: "main" kind: "graph" function: 0 inputs { name: "x" buffer: 0 } }
+    arena_bytes: 128)pb");
+  absl::StatusOr<Program> program = Program::create(proto);
+  ASSERT_TRUE(program.ok()) << program.status();
+  absl::Status status = GraphModel::create(*makeDevice(false), *program, {}, {}).status();
+  EXPECT_NE(status.message().find(
+                "function 'main' step 0: exchanges with other ranks, but there are none"),
             absl::string_view::npos)
       << status;
 }
