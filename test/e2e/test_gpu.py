@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 
+from test_onnx import MODELS, run_graph
+
 from support import DATA, TestCase, compile_bundle, run_greedy, run_logits, tool
 
 TARGETS = ("cuda:sm_80", "cuda:sm_90", "hip:gfx90a", "hip:gfx942")
@@ -83,6 +85,24 @@ class TinyOnGpus(TestCase):
             else:
                 self.assertEqual(rank["kernels"], "rank0/kernels.ptx")
                 self.assertIn("ptxas", (bundle / "report.md").read_text())
+
+    def test_graphs(self):
+        """Convolution, softmax, layer norms, gathers: by the row form, against onnxruntime."""
+        for model, shape in (("gpt2", "batch=8,seq=64"), ("siglip_vision_model", "batch=8")):
+            with np.load(MODELS / model / "inputs.npz") as inputs:
+                inputs = dict(inputs)
+            with np.load(MODELS / model / "expected.npz") as expected:
+                expected = dict(expected)
+            for target in ("cuda:sm_90", "hip:gfx942"):
+                bundle = self.folder / f"{model}-{target[-5:]}.bundle"
+                tool("adaptc", MODELS / model / "model.onnx", f"--target={target}", "--sim", "--shape", shape,
+                     "-o", bundle)
+                for order in ORDERS:
+                    found = run_graph(bundle, inputs, self.folder / f"{model}-{order}", "--device=sim",
+                                      f"--lane-order={order}", "--poison")
+                    for name, reference in expected.items():
+                        worst = np.abs(found[name].astype(np.float64) - reference).max()
+                        self.assertLess(worst, 1e-5 * np.ptp(reference), f"{model} {target} {order} {name}")
 
     def test_without_sim(self):
         bundle = self.folder / "plain.bundle"

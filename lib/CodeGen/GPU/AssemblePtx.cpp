@@ -28,20 +28,20 @@ std::string findPtxas() {
   auto environment = sys::Process::GetEnv("VIRTUAL_ENV");
   if (!environment)
     return "";
-  // lib/python3.*/site-packages/nvidia/{cuda_nvcc,cu13}/bin/ptxas
-  std::error_code error;
-  SmallString<256> lib(*environment);
-  sys::path::append(lib, "lib");
-  for (sys::fs::directory_iterator it(lib, error), end; it != end && !error; it.increment(error)) {
-    SmallString<256> packages(it->path());
-    sys::path::append(packages, "site-packages", "nvidia");
-    for (StringRef package : {"cuda_nvcc", "cu13", "cu12"}) {
-      SmallString<256> folder(packages);
-      sys::path::append(folder, package);
-      if (std::string path = findIn(folder); !path.empty())
+  // lib/python3.*/site-packages/nvidia/*/bin/ptxas
+  auto list = [](StringRef folder) {
+    SmallVector<std::string> paths;
+    std::error_code error;
+    for (sys::fs::directory_iterator it(folder, error), end; it != end && !error;
+         it.increment(error))
+      paths.push_back(it->path());
+    llvm::sort(paths);
+    return paths;
+  };
+  for (const std::string &python : list(*environment + "/lib"))
+    for (const std::string &package : list(python + "/site-packages/nvidia"))
+      if (std::string path = findIn(package); !path.empty())
         return path;
-    }
-  }
   return "";
 }
 

@@ -211,7 +211,7 @@ public:
 
 private:
   llvm::Error addDeviceCode(ArrayRef<std::string> bitcode, CompiledKernels &result) const;
-  llvm::Error noteSpills(ArrayRef<KernelResources> kernels, CompiledKernels &result) const;
+  void noteSpills(ArrayRef<KernelResources> kernels, CompiledKernels &result) const;
 
   GpuOptions options;
   GpuTarget target;
@@ -253,7 +253,8 @@ llvm::Error Generator::addDeviceCode(ArrayRef<std::string> bitcode, CompiledKern
     if (!code)
       return code.takeError();
     result.files.push_back({"kernels", "kernels.hsaco", std::move(code->first)});
-    return noteSpills(code->second, result);
+    noteSpills(code->second, result);
+    return llvm::Error::success();
   }
   std::string ptx = emitAssembly(**whole, target);
   std::string ptxas = options.ptxas == "search" ? findPtxas() : options.ptxas;
@@ -269,18 +270,17 @@ llvm::Error Generator::addDeviceCode(ArrayRef<std::string> bitcode, CompiledKern
     return cubin.takeError();
   result.files.push_back({"kernels", "kernels.cubin", std::move(cubin->first)});
   result.files.push_back({"ptx", "kernels.ptx", std::move(ptx)});
-  return noteSpills(cubin->second, result);
+  noteSpills(cubin->second, result);
+  return llvm::Error::success();
 }
 
-llvm::Error Generator::noteSpills(ArrayRef<KernelResources> kernels,
-                                  CompiledKernels &result) const {
+void Generator::noteSpills(ArrayRef<KernelResources> kernels, CompiledKernels &result) const {
   for (const KernelResources &kernel : kernels)
     if (kernel.spills || kernel.scratchBytes)
       result.notes.push_back(("kernel " + kernel.symbol + " spills: " + llvm::Twine(kernel.spills) +
                               (target.isCuda() ? " bytes, " : " registers, ") +
                               llvm::Twine(kernel.scratchBytes) + " bytes of local memory a thread")
                                  .str());
-  return llvm::Error::success();
 }
 } // namespace
 } // namespace adapt::gpu

@@ -14,7 +14,6 @@ struct GpuTarget {
   std::string arch;          ///< LLVM's name
   int64_t warp;              ///< lanes that run in step: a warp's 32, a wave's 64
   int64_t maxShared;         ///< bytes of static shared memory that a block may have
-  int64_t maxThreads = 1024; ///< of a block
 
   /// `target` is "cuda" or "hip".
   static llvm::Expected<GpuTarget> create(llvm::StringRef target, llvm::StringRef arch);

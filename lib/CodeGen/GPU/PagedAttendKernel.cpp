@@ -180,8 +180,11 @@ private:
             for (int64_t d = 0; d < depth; ++d)
               weights.push_back(b.shuffleIndex(weight, b.add(offset, b.add(b.mul(s, depth), d))));
             for (int64_t v = 0; v < vectors; ++v) {
-              Value element = b.min(elements[v], b.constant(size - 1));
+              // A lane beyond the value takes its last element, which it does not store.
+              bool exists = (v + 1) * form.warp <= size;
+              Value element = exists ? b.getLane() : b.min(elements[v], b.constant(size - 1));
               Value at = b.mul(b.add(b.mul(s, size), element), depth);
+              at = b.add(at, exists ? v * form.warp * depth : 0);
               for (auto [value, w] : llvm::zip_equal(loadDeep(values, at, depth), weights))
                 next[v] = multiplyAdd(value, w, next[v]);
             }

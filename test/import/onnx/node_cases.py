@@ -143,7 +143,7 @@ def read_ports(model):
     return [name for name in inputs if name not in initializers], outputs
 
 
-def run_case(folder, tolerance):
+def run_case(folder, tolerance, target):
     """("pass" | "fail" | "crash" | "unsupported", why)"""
     try:
         names, output_names = read_ports(folder / "model.onnx")
@@ -155,8 +155,9 @@ def run_case(folder, tolerance):
         return "unsupported", str(error) if isinstance(error, Unsupported) else "test data of another kind"
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
+        simulated = target != "cpu"
         code, message = run("adaptc", folder / "model.onnx", "-o", scratch / "case.bundle", "--threads", "1",
-                            "--no-kernel-cache")
+                            "--no-kernel-cache", f"--target={target}", *["--sim"] * simulated)
         if code not in (0, 1):
             return "crash", f"adaptc: exit code {code}: {message[-300:]}"
         if code:
@@ -166,7 +167,7 @@ def run_case(folder, tolerance):
             np.save(scratch / f"{index}.npy", array.view(np.int16) if kind == 16 else array)
             arguments += ["--input", f"{name}={scratch / f'{index}.npy'}"]
         code, message = run("adapt-run", scratch / "case.bundle", *arguments, "--output-dir", scratch / "out",
-                            "--threads", "1")
+                            "--threads", "1", *["--device=sim"] * simulated)
         if code not in (0, 1):
             return "crash", f"adapt-run: exit code {code}: {message[-300:]}"
         if code:
@@ -194,6 +195,7 @@ def main():
     parser.add_argument("--write-passed", type=pathlib.Path)
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--target", default="cpu", help="a GPU's kernels run on the simulated device")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -213,7 +215,7 @@ def main():
             tolerance = tolerances.get(name, {})
             if isinstance(tolerance, list):
                 tolerance = dict(zip(("rtol", "atol"), tolerance))
-            return name, *run_case(folder, tolerance)
+            return name, *run_case(folder, tolerance, options.target)
 
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             results = list(pool.map(one, folders.items()))

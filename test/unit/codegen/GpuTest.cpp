@@ -1,5 +1,6 @@
 // What is a GPU's alone: faults that the simulation must find, code that it must refuse, and what
 // kernels need of a GPU.
+#include "../support/TestFiles.h"
 #include "CodeGen/GPU/DeviceCode.h"
 #include "CodeGen/GPU/Simulate.h"
 #include "KernelRunner.h"
@@ -9,7 +10,9 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Support/SourceMgr.h"
+#include <cstdlib>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 using namespace adapt;
 using namespace adapt::test;
@@ -217,20 +220,46 @@ TEST(Generator, RefusesOtherArchitectures) {
 // Resources
 //===----------------------------------------------------------------------===//
 
-// Matmuls and attention spill nothing; where ptxas is, it says so of CUDA's.
+// Sizes of a large model: two matmuls of one input, and long heads.
+constexpr const char *kGated = R"(
+!x = tensor<?x4096xbf16, #adapt.dims<[s0, 4096]>>
+!y = tensor<?x12288xbf16, #adapt.dims<[s0, 12288]>>
+!w = tensor<12288x4096xbf16>
+adapt.kernel @gated(%x: !x, %w: !w, %u: !w) -> !y attributes {adapt.symbols = ["s0"]} {
+  %g = adapt.matmul %x, %w : !x, !w -> !y
+  %v = adapt.matmul %x, %u : !x, !w -> !y
+  %y = adapt.gated_activation silu %g, %v : !y
+  adapt.yield %y : !y
+})";
+
+constexpr const char *kLongHeads = R"(
+!q = tensor<?x32x256xbf16, #adapt.dims<[s0, 32, 256]>>
+!s = !adapt.paged<tensor<8x256xbf16>, tensor<8x256xbf16>>
+!starts = tensor<?xi32, #adapt.dims<[s1 + 1]>>
+!lens = tensor<?xi32, #adapt.dims<[s1]>>
+!table = tensor<?x?xi32, #adapt.dims<[s1, s2]>>
+adapt.kernel @attend(%q: !q, %s: !s, %starts: !starts, %lens: !lens, %table: !table) -> (!q, !s)
+    attributes {adapt.symbols = ["s0", "s1", "s2"]} {
+  %o, %n = adapt.paged_attend %q, %s at %starts, %lens, %table scale = 0.0625 window = 4096
+      : (!q, !s, !starts, !lens, !table) -> (!q, !s)
+  adapt.yield %o, %n : !q, !s
+})";
+
+// Matmuls and attention spill nothing; of CUDA's it is ptxas that knows, where there is one.
 TEST(Resources, NothingSpills) {
+  bool hasPtxas = !gpu::findPtxas().empty();
   for (const char *target : {"cuda:sm_80", "cuda:sm_90", "hip:gfx90a", "hip:gfx942"})
-    for (const char *text : {kMatmul, kNorm, kAttend}) {
+    for (const char *text : {kMatmul, kNorm, kAttend, kGated, kLongHeads}) {
       GpuOptions options = getGpuOptions(target);
       options.ptxas = "search";
-      bool isChecked = options.target == "hip" || !gpu::findPtxas().empty();
+      bool isHip = options.target == "hip";
       Kernel kernel(text, options);
-      const auto &notes = kernel.getCompiled().notes;
-      EXPECT_EQ(notes.size(), isChecked ? 0u : 1u)
-          << target << ": " << (notes.empty() ? "" : notes[0]);
-      EXPECT_EQ(kernel.getCompiled().files[0].name, options.target == "hip"     ? "kernels.hsaco"
-                                                    : !gpu::findPtxas().empty() ? "kernels.cubin"
-                                                                                : "kernels.ptx");
+      const CompiledKernels &compiled = kernel.getCompiled();
+      EXPECT_EQ(compiled.notes.size(), isHip || hasPtxas ? 0u : 1u)
+          << target << ": " << (compiled.notes.empty() ? "" : compiled.notes[0]);
+      EXPECT_EQ(compiled.files[0].name, isHip      ? "kernels.hsaco"
+                                        : hasPtxas ? "kernels.cubin"
+                                                   : "kernels.ptx");
     }
 }
 
@@ -239,4 +268,29 @@ TEST(Resources, WithoutPtxasTheReportSaysSo) {
   ASSERT_EQ(kernel.getCompiled().notes.size(), 1u);
   EXPECT_NE(kernel.getCompiled().notes[0].find("no ptxas"), std::string::npos);
   EXPECT_EQ(kernel.getCompiled().files[0].name, "kernels.ptx");
+}
+
+// Of the package nvidia-cuda-nvcc in the active virtual environment.
+TEST(Resources, PtxasIsFoundInAVirtualEnvironment) {
+  TempFolder environment;
+  const std::string packages = "lib/python3.11/site-packages/nvidia/";
+  std::filesystem::create_directories(environment.path / packages / "cuda_runtime/include");
+  std::filesystem::create_directories(environment.path / packages / "cu13/bin");
+  environment.write(packages + "cu13/bin/ptxas", "");
+  std::string path = environment.path / packages / "cu13/bin/ptxas";
+  auto with = [](const char *name, const std::string &value) {
+    const char *old = getenv(name);
+    std::string saved = old ? old : "";
+    setenv(name, value.c_str(), 1);
+    return saved;
+  };
+  std::string oldPath = with("PATH", environment.str());
+  std::string oldHome = with("CUDA_HOME", environment.str());
+  std::string oldEnvironment = with("VIRTUAL_ENV", environment.str());
+  EXPECT_EQ(gpu::findPtxas(), "") << "it is not executable";
+  ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+  EXPECT_EQ(gpu::findPtxas(), path);
+  with("PATH", oldPath);
+  with("CUDA_HOME", oldHome);
+  with("VIRTUAL_ENV", oldEnvironment);
 }
