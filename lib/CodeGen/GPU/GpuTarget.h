@@ -11,9 +11,9 @@ namespace adapt::gpu {
 struct GpuTarget {
   enum class Kind { Cuda, Hip };
   Kind kind;
-  std::string arch;          ///< LLVM's name
-  int64_t warp;              ///< lanes that run in step: a warp's 32, a wave's 64
-  int64_t maxShared;         ///< bytes of static shared memory that a block may have
+  std::string arch;  ///< LLVM's name
+  int64_t warp;      ///< lanes that run in step: a warp's 32, a wave's 64
+  int64_t maxShared; ///< bytes of static shared memory that a block may have
 
   /// `target` is "cuda" or "hip".
   static llvm::Expected<GpuTarget> create(llvm::StringRef target, llvm::StringRef arch);
