@@ -125,11 +125,14 @@ public:
     };
     absl::Status status = model.step({{id, tokens}}, greedy);
     Clock::time_point begin = Clock::now();
+    double deviceSeconds = 0;
     for (int64_t t = 0; t < options.benchDecode && status.ok(); ++t) {
       int32_t token = next;
       status = model.step({{id, absl::MakeConstSpan(&token, 1)}}, greedy);
+      deviceSeconds += model.device().runSeconds();
     }
     double seconds = since(begin);
+    deviceBusy = deviceSeconds / seconds;
     model.removeSequence(id);
     if (!status.ok())
       return status;
@@ -137,6 +140,9 @@ public:
   }
 
   uint64_t weightBytes = 0;
+  /// Of the last decode, the share in which the device ran kernels by its own clock; 0 if it has
+  /// none.
+  double deviceBusy = 0;
 
 private:
   std::vector<int32_t> makeTokens(int64_t count) const {
@@ -182,6 +188,8 @@ absl::Status adapt::rt::runBench(const Session &session) {
     reads.push_back(readSeconds);
   }
   ADAPT_RETURN_IF_ERROR(writeStats(session, *model));
+  // A step of several ranks runs the device several times, and its clock knows the last.
+  double deviceBusy = bundle.manifest().ranks.size() == 1 ? bench.deviceBusy : 0;
   double prefillRate = options.benchPrompt / median(prefill);
   double decodeRate = options.benchDecode / median(decode);
   double decodeBytes = decodeRate * bench.weightBytes, readSeconds = median(reads),
@@ -206,6 +214,8 @@ absl::Status adapt::rt::runBench(const Session &session) {
                            {"plain_read", {{"bytes_per_second", readBytes}, {"seconds", reads}}}};
     if (!readSeconds)
       json.erase("plain_read");
+    if (deviceBusy)
+      json["decode"]["device_busy"] = deviceBusy;
     std::printf("%s\n", json.dump(2).c_str());
     return absl::OkStatus();
   }
@@ -216,6 +226,8 @@ absl::Status adapt::rt::runBench(const Session &session) {
   std::printf("decode  %5lld tokens after %5lld  %9.1f tokens/s  %6.2f GB/s of weights\n",
               static_cast<long long>(options.benchDecode),
               static_cast<long long>(options.benchContext), decodeRate, decodeBytes / 1e9);
+  if (deviceBusy)
+    std::printf("the device was busy for %.0f %% of the decode\n", 100 * deviceBusy);
   if (readSeconds)
     std::printf(
         "plain read of the same %.1f MB                        %6.2f GB/s (decode: %.0f %%)\n",

@@ -3,8 +3,11 @@
 #include "ToyBundle.h"
 #include "adapt/LanguageModel.h"
 #include "adapt/OpenDevice.h"
+#include "adapt/adapt.h"
 
 #include "gtest/gtest.h"
+
+#include <cstddef>
 
 using namespace adapt;
 using namespace adapt::rt;
@@ -119,6 +122,40 @@ TEST(GpuLoad, DevicesThatDoNotFit) {
   EXPECT_EQ(message(cuda, on("sim")),
             "the bundle has no kernels for the simulated GPU: compile it with --target=cuda:sm_90 "
             "--sim");
+}
+
+TEST(GpuLoad, DevicesByTheCInterface) {
+  ToyBundle toy("c_interface", "hip");
+  adapt_load_options options = {};
+  options.size = sizeof(options);
+  options.threads = 1;
+  options.device = "sim";
+  options.lane_order = "permuted:3";
+  adapt_model *model = nullptr;
+  ASSERT_EQ(adapt_model_load(toy.root.c_str(), &options, &model), nullptr);
+  uint64_t sequence = 0;
+  ASSERT_EQ(adapt_language_add_sequence(model, &sequence), nullptr);
+  std::vector<int32_t> tokens = {3, 1, 4};
+  adapt_chunk chunk = {sequence, tokens.data(), tokens.size(), 1};
+  std::vector<std::vector<float>> rows;
+  auto collect = [](void *user, size_t, int64_t, const float *row) {
+    static_cast<std::vector<std::vector<float>> *>(user)->emplace_back(row, row + 8);
+    return 0;
+  };
+  EXPECT_EQ(adapt_language_step(model, &chunk, 1, collect, &rows), nullptr);
+  EXPECT_EQ(rows, ToyBundle::reference(tokens));
+  adapt_model_free(model);
+
+  // A caller that was built before there were devices: the bundle's own, which is not there.
+  options.size = offsetof(adapt_load_options, device);
+  setenv("ADAPT_HIP_DRIVER", "/nowhere/libamdhip64.so", 1);
+  adapt_status *status = adapt_model_load(toy.root.c_str(), &options, &model);
+  unsetenv("ADAPT_HIP_DRIVER");
+  ASSERT_NE(status, nullptr);
+  EXPECT_EQ(adapt_status_code(status), ADAPT_REFUSED);
+  EXPECT_NE(std::string(adapt_status_message(status)).find("no HIP runtime on this machine"),
+            std::string::npos);
+  adapt_status_free(status);
 }
 
 TEST(GpuLoad, ManifestsOfGpus) {

@@ -227,6 +227,11 @@ TEST(AdaptRunGpu, DriversByTheEnvironment) {
   for (const std::vector<float> &row : ToyBundle::reference({3, 1}))
     wanted.insert(wanted.end(), row.begin(), row.end());
   EXPECT_EQ(loadFloats(logits), wanted);
+  std::tie(code, text) = adaptRun(toy.root.string() + " --bench --bench-prompt=4 --bench-context=4 "
+                                                      "--bench-decode=2 --bench-repetitions=1");
+  EXPECT_EQ(code, 0) << text;
+  EXPECT_NE(text.find("Toy, fake NVIDIA (sm_90), medians of 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("the device was busy for "), std::string::npos) << text;
   setenv("ADAPT_FAKE_DEVICES", "0", 1);
   std::tie(code, text) = adaptRun(arguments);
   EXPECT_EQ(code, 1);
