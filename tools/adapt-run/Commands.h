@@ -63,6 +63,9 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> openModel(const Session &session,
 /// --stats: what the ranks have sent for the model.
 absl::Status writeStats(const Session &session, LanguageModel &model);
 
+/// This process' number among those that a launcher started; 0 without one.
+int launchedRank();
+
 /// Opens the bundle and runs the body: on the only rank, or on rank 0, where the others follow.
 /// Reports errors; the exit code.
 int runOnRanks(const RunOptions &options, const std::function<absl::Status(Session &)> &body);

@@ -27,13 +27,15 @@ std::chrono::milliseconds timeoutOf(const RunOptions &options) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(options.timeout * 1000)));
 }
 
-/// The number of ranks that Open MPI's mpirun, or a launcher with PMI, says it has started.
-int launchedRanks() {
-  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+/// What Open MPI's mpirun, or a launcher with PMI, says in the environment.
+int launcherSays(const char *openMpi, const char *pmi, int otherwise) {
+  for (const char *name : {openMpi, pmi})
     if (const char *value = std::getenv(name))
-      return std::max(1, std::atoi(value));
-  return 1;
+      return std::atoi(value);
+  return otherwise;
 }
+
+int launchedRanks() { return launcherSays("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", 1); }
 
 /// Which CPUs are a process' own. A launcher that binds processes has given each some; several may
 /// still share them.
@@ -148,6 +150,8 @@ absl::Status adapt::rt::writeStats(const Session &session, LanguageModel &model)
     return absl::UnavailableError(absl::StrCat("cannot write ", path));
   return absl::OkStatus();
 }
+
+int adapt::rt::launchedRank() { return launcherSays("OMPI_COMM_WORLD_RANK", "PMI_RANK", 0); }
 
 int adapt::rt::runOnRanks(const RunOptions &options, const Body &body) {
   if (options.ranks == "local")

@@ -6,7 +6,9 @@
 #include "CLI/CLI.hpp"
 
 #include <cstdio>
+#include <iostream>
 #include <limits>
+#include <sstream>
 
 using namespace adapt::rt;
 
@@ -142,7 +144,11 @@ int main(int argc, char **argv) {
     if (*tokens && !*logits && !*generate)
       throw CLI::RequiredError("one of --logits and --generate");
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    // Help and complaints are output too: rank 0's.
+    std::ostringstream unheard;
+    bool isHeard = launchedRank() == 0;
+    return app.exit(error, isHeard ? std::cout : unheard, isHeard ? std::cerr : unheard) == 0 ? 0
+                                                                                              : 2;
   }
   if (app.count("--max-tokens"))
     options.maxTokens = maxTokens;

@@ -319,9 +319,9 @@ TEST(Conformance, MixedTrafficForLong) {
 
 TEST(LocalFaults, ATimeoutNamesTheSilentRankOnAllThatWait) {
   std::vector<absl::Status> statuses(3);
-  runLocally({1, 3}, milliseconds(200), [&](Transport &transport, Communicator &all) {
+  runLocally({1, 3}, milliseconds(1000), [&](Transport &transport, Communicator &all) {
     if (all.rank() == 1) {
-      std::this_thread::sleep_for(milliseconds(600));
+      std::this_thread::sleep_for(milliseconds(2500));
       std::string bytes;
       statuses[1] = all.broadcast(bytes); // too late: it learns what happened
       return;
@@ -332,15 +332,15 @@ TEST(LocalFaults, ATimeoutNamesTheSilentRankOnAllThatWait) {
   });
   for (const absl::Status &status : statuses) {
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-    EXPECT_EQ(status.message(), "rank 1 did not answer within 0.2 s");
+    EXPECT_EQ(status.message(), "rank 1 did not answer within 1 s");
   }
 }
 
 TEST(LocalFaults, RanksThatWaitForEachOther) {
-  runLocally({1, 2}, milliseconds(100), [&](Transport &transport, Communicator &all) {
+  runLocally({1, 2}, milliseconds(1000), [&](Transport &transport, Communicator &all) {
     char byte;
     absl::Status status = transport.exchange({}, {{1 - all.rank(), 0, &byte, 1}});
-    EXPECT_EQ(status.message(), "after 0.1 s all ranks still wait for each other");
+    EXPECT_EQ(status.message(), "after 1 s all ranks still wait for each other");
   });
 }
 

@@ -454,6 +454,10 @@ TEST_F(AdaptRunRanks, OneErrorOnStderr) {
       check(way + tokens(damaged), 1, "rank1/weights.pb");
   }
 #ifdef ADAPT_MPIRUN
+  auto [usage, complaint] =
+      shell(absl::StrCat(ADAPT_MPIRUN, " -n 2 ", ADAPT_RUN, " --no-such-option"));
+  EXPECT_EQ(usage, 2);
+  EXPECT_EQ(complaint.find("--no-such-option"), complaint.rfind("--no-such-option")) << complaint;
   check(absl::StrCat(ADAPT_MPIRUN, " -n 3 ", ADAPT_RUN, " ", tokens(toy)), 1,
         "made for 2 ranks (tp=2, pp=1), but 3 were started: mpirun -n 2 adapt-run");
   // Two bundles that differ: each process is given its own.
