@@ -20,30 +20,6 @@ namespace {
 // Where the kernels of all ranks lie: equal local shapes share one.
 constexpr llvm::StringLiteral kKernels = "rank0/";
 
-std::string getDirectory(int64_t rank) { return "rank" + std::to_string(rank); }
-
-// Files of the checkpoint that the runtime reads.
-constexpr llvm::StringLiteral kTokenizerFiles[] = {"tokenizer.json", "tokenizer_config.json"};
-
-// The largest that is known has 33 MB; a pipe or a device has no end.
-constexpr uint64_t kMaxTokenizerBytes = 256 << 20;
-
-llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readTokenizerFile(llvm::StringRef path) {
-  llvm::sys::fs::file_status status;
-  std::error_code code = llvm::sys::fs::status(path, status);
-  if (!code && !llvm::sys::fs::is_regular_file(status))
-    return llvm::createStringError(path + ": not a file");
-  if (!code && status.getSize() > kMaxTokenizerBytes)
-    return llvm::createStringError(path + ": " + llvm::Twine(status.getSize()) +
-                                   " bytes; the limit is " + llvm::Twine(kMaxTokenizerBytes));
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-  if (code || !buffer)
-    return llvm::createStringError("cannot read " + path + ": " +
-                                   (code ? code : buffer.getError()).message());
-  return std::move(*buffer);
-}
-
 std::string serialize(const google::protobuf::MessageLite &message) {
   // Maps in a fixed order: the same input gives the same bytes.
   std::string bytes;
@@ -55,7 +31,10 @@ std::string serialize(const google::protobuf::MessageLite &message) {
   return bytes;
 }
 
-std::string toString(const absl::Status &status) { return std::string(status.message()); }
+llvm::Error toError(const absl::Status &status) {
+  return status.ok() ? llvm::Error::success()
+                     : llvm::createStringError(llvm::Twine(std::string(status.message())));
+}
 
 } // namespace
 
@@ -111,6 +90,131 @@ absl::Status referenceWeights(const weights::Checkpoint &checkpoint, schema::Wei
 } // namespace
 
 //===----------------------------------------------------------------------===//
+// Stages and ranks
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What the ranks of a stage share.
+struct Stage {
+  schema::Program program;
+  std::vector<WeightInstance> weights;
+  schema::WeightTable table;
+  std::vector<int> entries; ///< of the table, one for each weight
+};
+
+LogicalResult exportStage(ModuleOp module, program::ModuleOp program, Stage &stage) {
+  FailureOr<std::vector<int>> entries = failure();
+  bool exported = succeeded(program::exportProgram(program, stage.program));
+  auto entry = *program.getBody().getOps<program::EntryOp>().begin();
+  auto weights = collectWeights(module, entry.getFunction());
+  if (succeeded(weights))
+    entries = exportParams(*weights, stage.table);
+  if (!exported || failed(entries))
+    return failure();
+  stage.weights = std::move(*weights);
+  stage.entries = std::move(*entries);
+  return success();
+}
+
+/// A rank's place in the mesh.
+struct Place {
+  int64_t ppRank, pp, tpRank, tp;
+  int64_t getRank() const { return ppRank * tp + tpRank; }
+  std::string getDirectory() const { return "rank" + std::to_string(getRank()); }
+  /// The ranks of a stage have one program, which lies with the first of them.
+  std::string getProgram() const { return Place{ppRank, pp, 0, tp}.getDirectory() + "/program.pb"; }
+};
+
+/// Writes a rank's weights, or, with `original`, which files they are read from.
+llvm::Error writeWeights(const Stage &stage, const Place &place,
+                         const weights::SourceProvider &sources,
+                         const weights::Checkpoint *original, BundleWriter &bundle) {
+  std::string directory = place.getDirectory();
+  // Recipes of the rank's own.
+  schema::WeightTable table = stage.table;
+  bindSymbol(table, AdaptDialect::getCoordinate("tp"), place.tpRank);
+  absl::Status status;
+  if (original) {
+    status = referenceWeights(*original, table);
+  } else {
+    std::string folder = (bundle.getDirectory() + "/" + directory).str();
+    if (std::error_code code = llvm::sys::fs::create_directories(folder))
+      return llvm::createStringError("cannot make the folder " + llvm::Twine(folder) + ": " +
+                                     code.message());
+    status = convertWeights(
+        stage.weights, stage.entries, sources, directory,
+        weights::rankMetadata(place.tpRank, place.tp, place.ppRank, place.pp, 0, 1), table, bundle);
+  }
+  if (!status.ok())
+    return toError(status);
+  return bundle.addFile(directory + "/weights.pb", serialize(table));
+}
+
+/// A rank's entry in the manifest.
+llvm::json::Object describeRank(const Place &place, const Report::Rank &rank,
+                                const CompiledKernels &kernels) {
+  llvm::json::Object entry{{"directory", place.getDirectory()},
+                           {"pp_rank", place.ppRank},
+                           {"tp_rank", place.tpRank},
+                           {"program", place.getProgram()},
+                           {"weights", place.getDirectory() + "/weights.pb"}};
+  for (const CompiledKernels::File &file : kernels.files)
+    entry[file.key] = kKernels.str() + file.name;
+  if (rank.layers)
+    entry["layers"] = llvm::json::Array{rank.layers->first, rank.layers->second};
+  return entry;
+}
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Tokenizer
+//===----------------------------------------------------------------------===//
+
+namespace {
+// Files of the checkpoint that the runtime reads.
+constexpr llvm::StringLiteral kTokenizerFiles[] = {"tokenizer.json", "tokenizer_config.json"};
+
+// The largest that is known has 33 MB; a pipe or a device has no end.
+constexpr uint64_t kMaxTokenizerBytes = 256 << 20;
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readTokenizerFile(llvm::StringRef path) {
+  llvm::sys::fs::file_status status;
+  std::error_code code = llvm::sys::fs::status(path, status);
+  if (!code && !llvm::sys::fs::is_regular_file(status))
+    return llvm::createStringError(path + ": not a file");
+  if (!code && status.getSize() > kMaxTokenizerBytes)
+    return llvm::createStringError(path + ": " + llvm::Twine(status.getSize()) +
+                                   " bytes; the limit is " + llvm::Twine(kMaxTokenizerBytes));
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (code || !buffer)
+    return llvm::createStringError("cannot read " + path + ": " +
+                                   (code ? code : buffer.getError()).message());
+  return std::move(*buffer);
+}
+
+/// Copies what there is of a checkpoint's tokenizer; the manifest's entry, or null.
+llvm::Expected<llvm::json::Value> copyTokenizer(llvm::StringRef checkpoint, BundleWriter &bundle) {
+  llvm::json::Value entry = nullptr;
+  for (llvm::StringRef name : kTokenizerFiles) {
+    llvm::SmallString<256> path(checkpoint);
+    llvm::sys::path::append(path, name);
+    if (!llvm::sys::fs::exists(path))
+      continue;
+    auto text = readTokenizerFile(path);
+    if (!text)
+      return text.takeError();
+    std::string copy = ("tokenizer/" + name).str();
+    if (llvm::Error error = bundle.addFile(copy, (*text)->getBuffer()))
+      return error;
+    if (name == kTokenizerFiles[0])
+      entry = llvm::json::Object{{"file", copy}};
+  }
+  return entry;
+}
+} // namespace
+
+//===----------------------------------------------------------------------===//
 // Manifest
 //===----------------------------------------------------------------------===//
 
@@ -136,6 +240,36 @@ llvm::json::Value get(DictionaryAttr dictionary, StringRef key) {
   Attribute value = dictionary ? dictionary.get(key) : Attribute();
   return value ? toJson(value) : llvm::json::Value(nullptr);
 }
+
+/// All but the ranks, the tokenizer and the files.
+llvm::json::Object describeModule(ModuleOp module, const KernelGenerator &generator,
+                                  const Report &report) {
+  auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
+  auto target = module->getAttrOfType<DictionaryAttr>("adapt.target");
+  llvm::json::Object modelObject{{"kind", get(model, "kind")}};
+  for (StringRef key :
+       {"family", "dtype", "vocab_size", "max_seq_len", "bos_token_ids", "eos_token_ids"})
+    if (model.get(key))
+      modelObject[key] = get(model, key);
+  llvm::json::Object limits;
+  for (const auto &[key, value] : report.limits)
+    limits[key] = value;
+  auto kind = model.getAs<StringAttr>("kind");
+  if (!kind || kind.getValue() != "graph")
+    limits["block_tokens"] = get(target, "block_tokens");
+  llvm::json::Object targetObject{{"name", get(target, "name")}};
+  for (NamedAttribute field : generator.describeProcessor(module.getContext()))
+    targetObject[field.getName().getValue()] = toJson(field.getValue());
+  return llvm::json::Object{{"format", "adaptc-bundle"},
+                            {"format_version", rt::kBundleFormatVersion},
+                            {"producer", llvm::json::Object{{"version", getVersion()},
+                                                            {"commit", getCommit()},
+                                                            {"llvm", getLLVMVersion()}}},
+                            {"name", get(model, "name")},
+                            {"target", std::move(targetObject)},
+                            {"model", std::move(modelObject)},
+                            {"limits", std::move(limits)}};
+}
 } // namespace
 
 Outcome Compiler::emit() {
@@ -155,26 +289,10 @@ Outcome Compiler::emit() {
                                ? "there are no weights to emit: --checkpoint names their folder"
                                : "there are no weights to emit: " + options.input +
                                      " has a config.json but no safetensors");
-  // Stages: what their ranks share.
-  struct Stage {
-    schema::Program program;
-    std::vector<WeightInstance> weights;
-    schema::WeightTable table;
-    std::vector<int> entries;
-  };
   std::vector<Stage> stages(programs->size());
-  for (auto [stage, program] : llvm::zip_equal(stages, *programs)) {
-    FailureOr<std::vector<int>> entries = failure();
-    bool exported = succeeded(program::exportProgram(program, stage.program));
-    auto entry = *program.getBody().getOps<program::EntryOp>().begin();
-    auto weights = collectWeights(module, entry.getFunction());
-    if (succeeded(weights))
-      entries = exportParams(*weights, stage.table);
-    if (!exported || failed(entries))
+  for (auto [stage, program] : llvm::zip_equal(stages, *programs))
+    if (failed(exportStage(module, program, stage)))
       return options.compileFrom ? Outcome::Refused : Outcome::Fault;
-    stage.weights = std::move(*weights);
-    stage.entries = std::move(*entries);
-  }
 
   FailureOr<CompiledKernels> kernels = state->generator->compile(module);
   if (failed(kernels))
@@ -186,45 +304,20 @@ Outcome Compiler::emit() {
   state->bundle.emplace(std::move(*bundle));
   BundleWriter &writer = *state->bundle;
 
+  const weights::Checkpoint *original =
+      options.referenceWeights ? state->checkpoint.get() : nullptr;
   int64_t tp = getMeshSize(module, "tp"), pp = stages.size();
   llvm::json::Array ranks;
   for (auto [ppRank, stage] : llvm::enumerate(stages)) {
-    std::string program = getDirectory(ppRank * tp) + "/program.pb";
-    if (llvm::Error error = writer.addFile(program, serialize(stage.program)))
+    Place place{int64_t(ppRank), pp, 0, tp};
+    if (llvm::Error error = writer.addFile(place.getProgram(), serialize(stage.program)))
       return fail(std::move(error));
-    for (int64_t tpRank = 0; tpRank < tp; ++tpRank) {
-      int64_t rank = ppRank * tp + tpRank;
-      std::string directory = getDirectory(rank);
-      // Recipes of the rank's own.
-      schema::WeightTable table = stage.table;
-      bindSymbol(table, AdaptDialect::getCoordinate("tp"), tpRank);
-      absl::Status status;
-      if (options.referenceWeights) {
-        status = referenceWeights(*state->checkpoint, table);
-      } else {
-        std::string folder = (writer.getDirectory() + "/" + directory).str();
-        if (std::error_code code = llvm::sys::fs::create_directories(folder))
-          return refuse(context, "cannot make the folder " + folder + ": " + code.message());
-        status = convertWeights(stage.weights, stage.entries, *state->sources, directory,
-                                weights::rankMetadata(tpRank, tp, ppRank, pp, 0, 1), table, writer);
-      }
-      if (!status.ok())
-        return refuse(context, ::toString(status));
-      if (llvm::Error error = writer.addFile(directory + "/weights.pb", serialize(table)))
+    for (; place.tpRank < tp; ++place.tpRank) {
+      if (llvm::Error error = writeWeights(stage, place, *state->sources, original, writer))
         return fail(std::move(error));
-      llvm::json::Object entry{{"directory", directory},
-                               {"pp_rank", int64_t(ppRank)},
-                               {"tp_rank", tpRank},
-                               {"program", program},
-                               {"weights", directory + "/weights.pb"}};
-      for (const CompiledKernels::File &file : kernels->files)
-        entry[file.key] = kKernels.str() + file.name;
-      if (const auto &layers = report.ranks[rank].layers)
-        entry["layers"] = llvm::json::Array{layers->first, layers->second};
-      ranks.push_back(std::move(entry));
+      ranks.push_back(describeRank(place, report.ranks[place.getRank()], *kernels));
     }
   }
-
   for (const CompiledKernels::File &file : kernels->files)
     if (llvm::Error error = writer.addFile(kKernels.str() + file.name, file.bytes))
       return fail(std::move(error));
@@ -232,54 +325,15 @@ Outcome Compiler::emit() {
   for (const auto &[phase, bytes] : state->bytecode)
     if (llvm::Error error = writer.addFile(("ir/" + getName(phase) + ".mlirbc").str(), bytes))
       return fail(std::move(error));
+  auto tokenizer = copyTokenizer(options.compileFrom ? options.checkpoint : options.input, writer);
+  if (!tokenizer)
+    return fail(tokenizer.takeError());
 
-  // Tokenizer.
-  StringRef source = options.compileFrom ? options.checkpoint : options.input;
-  llvm::json::Value tokenizer = nullptr;
-  for (StringRef name : kTokenizerFiles) {
-    SmallString<256> path(source);
-    llvm::sys::path::append(path, name);
-    if (!llvm::sys::fs::exists(path))
-      continue;
-    auto text = readTokenizerFile(path);
-    if (!text)
-      return fail(text.takeError());
-    if (llvm::Error error = writer.addFile(("tokenizer/" + name).str(), (*text)->getBuffer()))
-      return fail(std::move(error));
-    if (name == kTokenizerFiles[0])
-      tokenizer = llvm::json::Object{{"file", "tokenizer/tokenizer.json"}};
-  }
-
-  auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
-  auto target = module->getAttrOfType<DictionaryAttr>("adapt.target");
-  llvm::json::Object modelObject{{"kind", get(model, "kind")}};
-  for (StringRef key :
-       {"family", "dtype", "vocab_size", "max_seq_len", "bos_token_ids", "eos_token_ids"})
-    if (model.get(key))
-      modelObject[key] = get(model, key);
-  llvm::json::Object limits;
-  for (const auto &[key, value] : report.limits)
-    limits[key] = value;
-  auto kind = model.getAs<StringAttr>("kind");
-  if (!kind || kind.getValue() != "graph")
-    limits["block_tokens"] = get(target, "block_tokens");
-  llvm::json::Object targetObject{{"name", get(target, "name")}};
-  for (NamedAttribute field : state->generator->describeProcessor(&context))
-    targetObject[field.getName().getValue()] = toJson(field.getValue());
-  state->manifest = llvm::json::Object{
-      {"format", "adaptc-bundle"},
-      {"format_version", rt::kBundleFormatVersion},
-      {"producer", llvm::json::Object{{"version", getVersion()},
-                                      {"commit", getCommit()},
-                                      {"llvm", getLLVMVersion()}}},
-      {"name", get(model, "name")},
-      {"target", std::move(targetObject)},
-      {"parallel", llvm::json::Object{{"tp", tp}, {"pp", pp}, {"dp", 1}, {"ep", 1}}},
-      {"model", std::move(modelObject)},
-      {"limits", std::move(limits)},
-      {"ranks", std::move(ranks)}};
-  if (tokenizer.getAsObject())
-    state->manifest["tokenizer"] = std::move(tokenizer);
+  state->manifest = describeModule(module, *state->generator, report);
+  state->manifest["parallel"] = llvm::json::Object{{"tp", tp}, {"pp", pp}, {"dp", 1}, {"ep", 1}};
+  state->manifest["ranks"] = std::move(ranks);
+  if (tokenizer->getAsObject())
+    state->manifest["tokenizer"] = std::move(*tokenizer);
   return Outcome::Done;
 }
 
