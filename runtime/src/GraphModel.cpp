@@ -1,4 +1,5 @@
 #include "adapt/GraphModel.h"
+#include "Poison.h"
 
 #include <algorithm>
 #include <cstring>
@@ -80,12 +81,12 @@ absl::Status GraphModel::bindPorts(const Program &program, const schema::EntryPo
 
 absl::StatusOr<std::unique_ptr<GraphModel>> GraphModel::create(std::unique_ptr<Device> device,
                                                                const Program &program,
-                                                               LanguageModel::Source source,
+                                                               ModelSource source,
                                                                const Options &options) {
   std::unique_ptr<GraphModel> model(new GraphModel());
   model->dev = std::move(device);
   model->weights = std::move(source.weights);
-  model->poison = options.poison;
+  model->isPoisoned = options.poison;
   ADAPT_ASSIGN_OR_RETURN(const schema::EntryPoint *entry, program.findEntry("main"));
   const schema::Program &proto = program.get();
   if (proto.states_size() || proto.functions(entry->function()).num_arguments())
@@ -97,16 +98,9 @@ absl::StatusOr<std::unique_ptr<GraphModel>> GraphModel::create(std::unique_ptr<D
   ADAPT_RETURN_IF_ERROR(model->bindPorts(program, *entry));
   ADAPT_RETURN_IF_ERROR(model->dev->loadKernels(source.kernels, model->plan.kernelSymbols(),
                                                 model->plan.scratchBytes()));
+  model->executor = std::make_unique<Executor>(*model->dev, nullptr);
+  ADAPT_RETURN_IF_ERROR(model->executor->check(model->plan));
   return model;
-}
-
-absl::Status GraphModel::poisonMemory() {
-  // All ones is a NaN in every floating-point type.
-  std::vector<char> ones(std::min<uint64_t>(arena.bytes, 1 << 20), '\xff');
-  for (uint64_t at = 0; at < arena.bytes; at += ones.size())
-    ADAPT_RETURN_IF_ERROR(dev->write(arena.data + at, ones.data(),
-                                     std::min<uint64_t>(ones.size(), arena.bytes - at)));
-  return absl::OkStatus();
 }
 
 absl::Status GraphModel::bindSizes(absl::Span<const Input *const> inputs) {
@@ -174,8 +168,8 @@ absl::StatusOr<std::vector<GraphModel::Output>> GraphModel::run(absl::Span<const
   ADAPT_RETURN_IF_ERROR(problems.status("the inputs do not fit"));
   ADAPT_RETURN_IF_ERROR(bindSizes(ordered));
 
-  if (poison)
-    ADAPT_RETURN_IF_ERROR(poisonMemory());
+  if (isPoisoned)
+    ADAPT_RETURN_IF_ERROR(poison(*dev, {arena.data, arena.bytes}));
   ADAPT_ASSIGN_OR_RETURN(LaunchList list, plan.prepare(symbols));
   auto bytesOf = [](absl::Span<const int64_t> shape, schema::ElementType element) {
     uint64_t bytes = elementBytes(element);
@@ -193,7 +187,7 @@ absl::StatusOr<std::vector<GraphModel::Output>> GraphModel::run(absl::Span<const
     if (bytes)
       ADAPT_RETURN_IF_ERROR(dev->write(boundInputs[i].region.data, ordered[i]->data, bytes));
   }
-  ADAPT_RETURN_IF_ERROR(dev->run(list));
+  ADAPT_RETURN_IF_ERROR(executor->run(plan, list));
   std::vector<Output> outputs;
   for (size_t i = 0; i < outputPorts.size(); ++i) {
     Output &output = outputs.emplace_back();

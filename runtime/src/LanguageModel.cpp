@@ -9,7 +9,7 @@ using namespace adapt::rt;
 
 absl::StatusOr<std::unique_ptr<LanguageModel>> LanguageModel::create(std::unique_ptr<Device> device,
                                                                      const Program &program,
-                                                                     Source source,
+                                                                     ModelSource source,
                                                                      const Options &options) {
   ADAPT_ASSIGN_OR_RETURN(
       std::unique_ptr<ModelStage> stage,

@@ -1,4 +1,5 @@
 #include "adapt/ModelStage.h"
+#include "Poison.h"
 
 #include "absl/container/flat_hash_map.h"
 
@@ -252,15 +253,9 @@ absl::Status ModelStage::allocate(const Program &program, const schema::EntryPoi
 }
 
 absl::Status ModelStage::poisonMemory() {
-  // All ones is a NaN in every floating-point type.
-  std::vector<char> ones(1 << 20, '\xff');
-  std::vector<Region> regions(kv->planes().begin(), kv->planes().end());
-  regions.push_back({arena.data, arena.bytes});
-  for (const Region &region : regions)
-    for (uint64_t at = 0; at < region.bytes; at += ones.size())
-      ADAPT_RETURN_IF_ERROR(dev->write(region.data + at, ones.data(),
-                                       std::min<uint64_t>(ones.size(), region.bytes - at)));
-  return absl::OkStatus();
+  for (const Region &plane : kv->planes())
+    ADAPT_RETURN_IF_ERROR(poison(*dev, plane));
+  return poison(*dev, {arena.data, arena.bytes});
 }
 
 absl::Status ModelStage::writeInput(const Region &region, absl::Span<const int32_t> values) {

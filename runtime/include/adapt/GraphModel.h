@@ -3,7 +3,8 @@
 #include "absl/types/span.h"
 #include "adapt/Device.h"
 #include "adapt/ExecutionPlan.h"
-#include "adapt/LanguageModel.h"
+#include "adapt/Executor.h"
+#include "adapt/ModelStage.h"
 #include "adapt/Program.h"
 
 #include <cstdint>
@@ -42,7 +43,7 @@ public:
 
   static absl::StatusOr<std::unique_ptr<GraphModel>> create(std::unique_ptr<Device> device,
                                                             const Program &program,
-                                                            LanguageModel::Source source,
+                                                            ModelSource source,
                                                             const Options &options);
   /// Weights, program and kernels of a bundle of one rank.
   static absl::StatusOr<std::unique_ptr<GraphModel>>
@@ -71,17 +72,17 @@ private:
   GraphModel() = default;
   absl::Status bindPorts(const Program &program, const schema::EntryPoint &entry);
   absl::Status bindSizes(absl::Span<const Input *const> inputs);
-  absl::Status poisonMemory();
 
   std::unique_ptr<Device> dev;
   std::shared_ptr<void> weights;
   Memory arena;
   ExecutionPlan plan;
+  std::unique_ptr<Executor> executor;
   std::vector<Port> inputPorts, outputPorts;
   std::vector<Bound> boundInputs, boundOutputs;
   std::vector<Symbol> symbolTable;
   std::vector<int64_t> symbols; // this run's values
-  bool poison = false;
+  bool isPoisoned = false;
 };
 
 /// "batch", "2 * (seq + 1)".

@@ -18,10 +18,9 @@ class Bundle;
 class LanguageModel {
 public:
   using Options = ModelStage::Options;
-  using Source = ModelSource;
   static absl::StatusOr<std::unique_ptr<LanguageModel>> create(std::unique_ptr<Device> device,
                                                                const Program &program,
-                                                               Source source,
+                                                               ModelSource source,
                                                                const Options &options);
   /// Weights, program and kernels of a bundle. Of several ranks this is rank 0, and the others
   /// follow() (Ranks.h); `ranks` must outlive the model.

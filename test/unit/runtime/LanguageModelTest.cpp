@@ -30,7 +30,7 @@ protected:
     absl::StatusOr<Program> program = Program::create(std::move(proto));
     if (!program.ok())
       return program.status();
-    Model::Source source;
+    ModelSource source;
     source.kernels = ADAPT_TEST_KERNELS;
     source.maxSeqLen = 30;
     source.vocabSize = 8;
