@@ -100,6 +100,19 @@ private:
   std::vector<std::unique_ptr<rt::Device>> devices; ///< of a GPU's, one for each order of lanes
 };
 
+/// The cases on the CPU, and those without features of one on all GPUs.
+template <typename Case> std::vector<Case> onAll(std::initializer_list<Case> cases) {
+  std::vector<Case> all = cases;
+  for (const std::string &gpu : getGpus())
+    for (Case c : cases)
+      if (std::string(c.features).empty()) {
+        c.target = gpu;
+        c.name += "_" + gpu.substr(gpu.find(':') + 1);
+        all.push_back(std::move(c));
+      }
+  return all;
+}
+
 /// Uniform in [-1, 1], the same numbers each time.
 std::vector<float> randomFloats(size_t count, unsigned seed, float scale = 1.0f);
 /// Rows [n][k] as #adapt.packed<16, depth>.

@@ -19,19 +19,6 @@ struct Case {
   std::string target = "cpu";
 };
 
-/// The cases on the CPU, and those without features of one on all GPUs.
-std::vector<Case> onAll(std::vector<Case> cases) {
-  std::vector<Case> all = cases;
-  for (const std::string &gpu : getGpus())
-    for (Case c : cases)
-      if (c.features.empty()) {
-        c.target = gpu;
-        c.name += "_" + gpu.substr(gpu.find(':') + 1);
-        all.push_back(c);
-      }
-  return all;
-}
-
 void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
 
 /// Sequences with their contents, to be fed to the kernels in steps.
