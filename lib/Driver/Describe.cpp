@@ -73,10 +73,8 @@ FailureOr<Report::StepCost> addCosts(ModuleOp module, const StepSizes &step) {
 
 // The named sizes of a graph with their bounds; nullopt for a language model.
 std::optional<std::map<std::string, std::pair<int64_t, int64_t>>> getGraphSizes(ModuleOp module) {
-  auto main = module.lookupSymbol<func::FuncOp>("main");
-  auto entry = main ? main->getAttrOfType<StringAttr>("adapt.entry") : StringAttr();
   auto limits = module->getAttrOfType<DictionaryAttr>("adapt.limits");
-  if (!entry || entry.getValue() != "graph" || !limits)
+  if (!isGraph(module) || !limits)
     return std::nullopt;
   std::map<std::string, std::pair<int64_t, int64_t>> sizes;
   for (NamedAttribute limit : limits)

@@ -242,10 +242,9 @@ llvm::json::Value get(DictionaryAttr dictionary, StringRef key) {
 }
 
 /// All but the ranks, the tokenizer and the files.
-llvm::json::Object describeModule(ModuleOp module, const KernelGenerator &generator,
-                                  const Report &report) {
+llvm::json::Object describeModule(ModuleOp module, const Target &target,
+                                  const KernelGenerator &generator, const Report &report) {
   auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
-  auto target = module->getAttrOfType<DictionaryAttr>("adapt.target");
   llvm::json::Object modelObject{{"kind", get(model, "kind")}};
   for (StringRef key :
        {"family", "dtype", "vocab_size", "max_seq_len", "bos_token_ids", "eos_token_ids"})
@@ -254,10 +253,11 @@ llvm::json::Object describeModule(ModuleOp module, const KernelGenerator &genera
   llvm::json::Object limits;
   for (const auto &[key, value] : report.limits)
     limits[key] = value;
-  auto kind = model.getAs<StringAttr>("kind");
-  if (!kind || kind.getValue() != "graph")
-    limits["block_tokens"] = get(target, "block_tokens");
-  llvm::json::Object targetObject{{"name", get(target, "name")}};
+  if (!isGraph(module))
+    limits["block_tokens"] =
+        get(module->getAttrOfType<DictionaryAttr>("adapt.target"), "block_tokens");
+  // What a device must be to run the kernels, whatever the target's file is called.
+  llvm::json::Object targetObject{{"name", target.codeGenerator}};
   for (NamedAttribute field : generator.describeProcessor(module.getContext()))
     targetObject[field.getName().getValue()] = toJson(field.getValue());
   return llvm::json::Object{{"format", "adaptc-bundle"},
@@ -329,7 +329,7 @@ Outcome Compiler::emit() {
   if (!tokenizer)
     return fail(tokenizer.takeError());
 
-  state->manifest = describeModule(module, *state->generator, report);
+  state->manifest = describeModule(module, *state->target, *state->generator, report);
   state->manifest["parallel"] = llvm::json::Object{{"tp", tp}, {"pp", pp}, {"dp", 1}, {"ep", 1}};
   state->manifest["ranks"] = std::move(ranks);
   if (tokenizer->getAsObject())

@@ -27,6 +27,12 @@ Outcome adapt::refuse(MLIRContext &context, const llvm::Twine &message) {
   return Outcome::Refused;
 }
 
+bool adapt::isGraph(ModuleOp module) {
+  auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
+  auto kind = model ? model.getAs<StringAttr>("kind") : StringAttr();
+  return kind && kind.getValue() == "graph";
+}
+
 Compiler::State::State() {
   context.printOpOnDiagnostic(false);
   context.loadDialect<AdaptDialect, program::ProgramDialect, func::FuncDialect>();
@@ -102,12 +108,6 @@ DictionaryAttr getLimits(MLIRContext &context, const CompileOptions &options, in
       {size("T", options.maxNumTokens), size("S", options.maxBatchSize),
        size("B", llvm::divideCeil(maxSeqLen, blockTokens)), size("max_seq_len", maxSeqLen),
        builder.getNamedAttr("L", builder.getI64ArrayAttr({0, options.maxNumTokens}))});
-}
-
-bool isGraph(ModuleOp module) {
-  auto model = module->getAttrOfType<DictionaryAttr>("adapt.model");
-  auto kind = model ? model.getAs<StringAttr>("kind") : StringAttr();
-  return kind && kind.getValue() == "graph";
 }
 
 /// The bounds of a graph's sizes: what the user says, else as many as a batch or a step may have,

@@ -40,4 +40,7 @@ struct Compiler::State {
 /// Emits a status as an error without a place; returns Outcome::Refused.
 Outcome refuse(mlir::MLIRContext &context, const llvm::Twine &message);
 
+/// Whether the module is a graph's, by its attribute adapt.model; else a language model's.
+bool isGraph(mlir::ModuleOp module);
+
 } // namespace adapt

@@ -1,4 +1,5 @@
 #include "Commands.h"
+#include "adapt/Import/Onnx.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
@@ -218,13 +219,13 @@ void printCoverage(const Report &report) {
 } // namespace
 
 int adapt::runInspect(CommandOptions &options) {
-  bool isGraph = llvm::StringRef(options.compile.input).ends_with(".onnx");
+  bool isGraph = isOnnxPath(options.compile.input);
   options.compile.compileTo = isGraph ? Phase::Simplify : Phase::Map;
   Compiler compiler(options.compile);
   Outcome outcome = compiler.run();
   if (isGraph && outcome == Outcome::Done && !options.json) {
     printCoverage(compiler.getReport());
-    return 0;
+    return flushOutput() ? 0 : 1;
   }
   if (outcome != Outcome::Done || options.json)
     return finish(outcome, options, compiler);
