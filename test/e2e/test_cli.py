@@ -6,7 +6,7 @@ import unittest
 
 import numpy as np
 
-from support import DATA, TestCase, compile_bundle, tool
+from support import DATA, ROOT, TestCase, compile_bundle, run_logits, tool
 
 
 class CommandLine(TestCase):
@@ -50,6 +50,15 @@ class CommandLine(TestCase):
     def test_unknown_target(self):
         done = tool("adaptc", DATA / "tiny-llama", "--target=abacus", "-o", self.folder / "a.bundle", code=1)
         self.assertSays(done, "abacus", "cpu")
+
+    def test_target_of_ones_own_runs_on_its_code_generators_device(self):
+        (self.folder / "mine.yaml").write_text(
+            (ROOT / "targets/cpu.yaml").read_text().replace("target: cpu", "target: mine"))
+        mine = self.folder / "mine.bundle"
+        tool("adaptc", DATA / "tiny-llama", "--target=mine", "--target-dir", self.folder, "-o", mine)
+        self.assertEqual(json.loads((mine / "manifest.json").read_text())["target"]["name"], "cpu")
+        rows = [[1, 2, 3, 4, 5]]
+        self.assertSameBits(run_logits(mine, rows), run_logits(self.bundle, rows))
 
     def test_config_value_of_no_family_is_refused_by_name(self):
         checkpoint = self.copy(DATA / "tiny-llama", "odd")
