@@ -117,7 +117,7 @@ template <typename Case> std::vector<Case> onAll(std::initializer_list<Case> cas
 std::vector<float> randomFloats(size_t count, unsigned seed, float scale = 1.0f);
 /// Rows [n][k] as #adapt.packed<16, depth>.
 std::vector<float> pack(const std::vector<float> &rows, int64_t n, int64_t k, int64_t depth);
-/// max |a - b| / max |b|, DESIGN's measure; infinite where sizes differ or a NaN is in a alone.
+/// max |a - b| / max |b|; infinite where sizes differ or a NaN is in a alone.
 double maxError(const std::vector<float> &a, const std::vector<float> &b);
 
 } // namespace adapt::test
