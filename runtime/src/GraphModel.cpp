@@ -94,12 +94,11 @@ absl::StatusOr<std::unique_ptr<GraphModel>> GraphModel::create(std::unique_ptr<D
   ADAPT_ASSIGN_OR_RETURN(model->arena, model->dev->allocate(proto.arena_bytes(), "activations"));
   MemoryMap memory{source.param, {}, {model->arena.data, model->arena.bytes}, {}};
   ADAPT_ASSIGN_OR_RETURN(model->plan, ExecutionPlan::build(program, *entry, memory));
-  ADAPT_RETURN_IF_ERROR(Executor(*model->dev, nullptr).check(model->plan));
+  model->executor = std::make_unique<Executor>(*model->dev, nullptr);
+  ADAPT_RETURN_IF_ERROR(model->executor->check(model->plan));
   ADAPT_RETURN_IF_ERROR(model->bindPorts(program, *entry));
   ADAPT_RETURN_IF_ERROR(model->dev->loadKernels(source.kernels, model->plan.kernelSymbols(),
                                                 model->plan.scratchBytes()));
-  model->executor = std::make_unique<Executor>(*model->dev, nullptr);
-  ADAPT_RETURN_IF_ERROR(model->executor->check(model->plan));
   return model;
 }
 
