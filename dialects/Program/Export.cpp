@@ -209,5 +209,8 @@ FailureOr<SmallVector<program::ModuleOp>> program::getPrograms(mlir::ModuleOp mo
     return program.emitOpError() << "is number " << index << " of " << programs.size()
                                  << " in its module, which is not its stage";
   }
+  for (program::ModuleOp program : programs)
+    if (program.getBody().getOps<EntryOp>().empty())
+      return program.emitOpError() << "has no entry point";
   return programs;
 }

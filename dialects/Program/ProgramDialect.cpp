@@ -300,6 +300,8 @@ public:
         check(function, op);
     for (auto entry : module.getBody().getOps<EntryOp>())
       check(entry);
+    for (auto function : module.getBody().getOps<FunctionOp>())
+      (void)measure(function);
     return result;
   }
 
@@ -411,6 +413,50 @@ private:
     }
   }
 
+  /// What a function is with all calls expanded, as the runtime does.
+  struct Extent {
+    int64_t steps = 0; ///< kMaxSteps + 1 for any number above
+    int64_t depth = 1; ///< of calls
+  };
+
+  /// The extent of a function; nullopt, after reporting, for one that the runtime would refuse.
+  std::optional<Extent> measure(FunctionOp function, int64_t depth = 1) {
+    auto [it, isNew] = extents.try_emplace(function, std::nullopt);
+    if (!isNew) {
+      if (!it->second && open.contains(function))
+        fail(function) << "@" << function.getSymName() << " calls itself";
+      return it->second;
+    }
+    if (depth > kMaxDepth)
+      return Extent{0, kMaxDepth + 1}; // Whoever is outermost says so.
+    open.insert(function);
+    Extent extent;
+    bool isKnown = true;
+    for (Operation &op : function.getBody().front()) {
+      extent.steps += isa<StepOpInterface>(op);
+      auto call = dyn_cast<program::CallOp>(op);
+      auto callee = call ? table.lookup<FunctionOp>(call.getCallee()) : FunctionOp();
+      if (!callee)
+        continue;
+      std::optional<Extent> inner = measure(callee, depth + 1);
+      isKnown &= inner.has_value();
+      extent.depth = std::max(extent.depth, inner ? 1 + inner->depth : 1);
+      extent.steps = std::min(extent.steps + (inner ? inner->steps : 0), kMaxSteps + 1);
+    }
+    open.erase(function);
+    if (isKnown && extent.steps > kMaxSteps)
+      fail(function) << "@" << function.getSymName() << " expands to more than " << kMaxSteps
+                     << " steps";
+    if (depth == 1 && extent.depth > kMaxDepth)
+      fail(function) << "@" << function.getSymName() << " nests calls more than " << kMaxDepth
+                     << " deep";
+    if (!isKnown || extent.steps > kMaxSteps)
+      return std::nullopt;
+    if (extent.depth <= kMaxDepth)
+      extents[function] = extent;
+    return extent;
+  }
+
   void check(EntryOp entry) {
     auto function = table.lookup<FunctionOp>(entry.getFunction());
     if (!function) {
@@ -430,9 +476,14 @@ private:
           fail(entry) << "'" << entry.getName() << "' names buffer " << port << " of " << count;
   }
 
+  // As the runtime's Program::kMaxFlatSteps and kMaxCallDepth.
+  static constexpr int64_t kMaxSteps = int64_t(1) << 22, kMaxDepth = 64;
+
   program::ModuleOp module;
   mlir::SymbolTable table;
   llvm::StringSet<> symbols;
+  llvm::DenseMap<Operation *, std::optional<Extent>> extents;
+  llvm::DenseSet<Operation *> open; ///< functions that are being measured
   LogicalResult result = success();
 };
 } // namespace

@@ -201,3 +201,312 @@ program.module arena 512 {
     program.receive %x bytes<[4, 4]> from 0 tag 0
   }
 }
+
+// -----
+
+// Calls have an end.
+program.module arena 0 {
+  // expected-error @below {{@f calls itself}}
+  program.function @f indices [] arguments 0 arena 0 {
+    program.call @g() {} arena 0
+  }
+  program.function @g indices [] arguments 0 arena 0 {
+    program.call @f() {} arena 0
+  }
+}
+
+// -----
+
+program.module arena 0 {
+  program.function @f0 indices [] arguments 0 arena 0 {
+  }
+  program.function @f1 indices [] arguments 0 arena 0 {
+    program.call @f0() {} arena 0
+    program.call @f0() {} arena 0
+  }
+  program.function @f2 indices [] arguments 0 arena 0 {
+    program.call @f1() {} arena 0
+    program.call @f1() {} arena 0
+  }
+  program.function @f3 indices [] arguments 0 arena 0 {
+    program.call @f2() {} arena 0
+    program.call @f2() {} arena 0
+  }
+  program.function @f4 indices [] arguments 0 arena 0 {
+    program.call @f3() {} arena 0
+    program.call @f3() {} arena 0
+  }
+  program.function @f5 indices [] arguments 0 arena 0 {
+    program.call @f4() {} arena 0
+    program.call @f4() {} arena 0
+  }
+  program.function @f6 indices [] arguments 0 arena 0 {
+    program.call @f5() {} arena 0
+    program.call @f5() {} arena 0
+  }
+  program.function @f7 indices [] arguments 0 arena 0 {
+    program.call @f6() {} arena 0
+    program.call @f6() {} arena 0
+  }
+  program.function @f8 indices [] arguments 0 arena 0 {
+    program.call @f7() {} arena 0
+    program.call @f7() {} arena 0
+  }
+  program.function @f9 indices [] arguments 0 arena 0 {
+    program.call @f8() {} arena 0
+    program.call @f8() {} arena 0
+  }
+  program.function @f10 indices [] arguments 0 arena 0 {
+    program.call @f9() {} arena 0
+    program.call @f9() {} arena 0
+  }
+  program.function @f11 indices [] arguments 0 arena 0 {
+    program.call @f10() {} arena 0
+    program.call @f10() {} arena 0
+  }
+  program.function @f12 indices [] arguments 0 arena 0 {
+    program.call @f11() {} arena 0
+    program.call @f11() {} arena 0
+  }
+  program.function @f13 indices [] arguments 0 arena 0 {
+    program.call @f12() {} arena 0
+    program.call @f12() {} arena 0
+  }
+  program.function @f14 indices [] arguments 0 arena 0 {
+    program.call @f13() {} arena 0
+    program.call @f13() {} arena 0
+  }
+  program.function @f15 indices [] arguments 0 arena 0 {
+    program.call @f14() {} arena 0
+    program.call @f14() {} arena 0
+  }
+  program.function @f16 indices [] arguments 0 arena 0 {
+    program.call @f15() {} arena 0
+    program.call @f15() {} arena 0
+  }
+  program.function @f17 indices [] arguments 0 arena 0 {
+    program.call @f16() {} arena 0
+    program.call @f16() {} arena 0
+  }
+  program.function @f18 indices [] arguments 0 arena 0 {
+    program.call @f17() {} arena 0
+    program.call @f17() {} arena 0
+  }
+  program.function @f19 indices [] arguments 0 arena 0 {
+    program.call @f18() {} arena 0
+    program.call @f18() {} arena 0
+  }
+  program.function @f20 indices [] arguments 0 arena 0 {
+    program.call @f19() {} arena 0
+    program.call @f19() {} arena 0
+  }
+  program.function @f21 indices [] arguments 0 arena 0 {
+    program.call @f20() {} arena 0
+    program.call @f20() {} arena 0
+  }
+  // expected-error @below {{@f22 expands to more than 4194304 steps}}
+  program.function @f22 indices [] arguments 0 arena 0 {
+    program.call @f21() {} arena 0
+    program.call @f21() {} arena 0
+  }
+}
+
+// -----
+
+program.module arena 0 {
+  program.function @f0 indices [] arguments 0 arena 0 {
+  }
+  program.function @f1 indices [] arguments 0 arena 0 {
+    program.call @f0() {} arena 0
+  }
+  program.function @f2 indices [] arguments 0 arena 0 {
+    program.call @f1() {} arena 0
+  }
+  program.function @f3 indices [] arguments 0 arena 0 {
+    program.call @f2() {} arena 0
+  }
+  program.function @f4 indices [] arguments 0 arena 0 {
+    program.call @f3() {} arena 0
+  }
+  program.function @f5 indices [] arguments 0 arena 0 {
+    program.call @f4() {} arena 0
+  }
+  program.function @f6 indices [] arguments 0 arena 0 {
+    program.call @f5() {} arena 0
+  }
+  program.function @f7 indices [] arguments 0 arena 0 {
+    program.call @f6() {} arena 0
+  }
+  program.function @f8 indices [] arguments 0 arena 0 {
+    program.call @f7() {} arena 0
+  }
+  program.function @f9 indices [] arguments 0 arena 0 {
+    program.call @f8() {} arena 0
+  }
+  program.function @f10 indices [] arguments 0 arena 0 {
+    program.call @f9() {} arena 0
+  }
+  program.function @f11 indices [] arguments 0 arena 0 {
+    program.call @f10() {} arena 0
+  }
+  program.function @f12 indices [] arguments 0 arena 0 {
+    program.call @f11() {} arena 0
+  }
+  program.function @f13 indices [] arguments 0 arena 0 {
+    program.call @f12() {} arena 0
+  }
+  program.function @f14 indices [] arguments 0 arena 0 {
+    program.call @f13() {} arena 0
+  }
+  program.function @f15 indices [] arguments 0 arena 0 {
+    program.call @f14() {} arena 0
+  }
+  program.function @f16 indices [] arguments 0 arena 0 {
+    program.call @f15() {} arena 0
+  }
+  program.function @f17 indices [] arguments 0 arena 0 {
+    program.call @f16() {} arena 0
+  }
+  program.function @f18 indices [] arguments 0 arena 0 {
+    program.call @f17() {} arena 0
+  }
+  program.function @f19 indices [] arguments 0 arena 0 {
+    program.call @f18() {} arena 0
+  }
+  program.function @f20 indices [] arguments 0 arena 0 {
+    program.call @f19() {} arena 0
+  }
+  program.function @f21 indices [] arguments 0 arena 0 {
+    program.call @f20() {} arena 0
+  }
+  program.function @f22 indices [] arguments 0 arena 0 {
+    program.call @f21() {} arena 0
+  }
+  program.function @f23 indices [] arguments 0 arena 0 {
+    program.call @f22() {} arena 0
+  }
+  program.function @f24 indices [] arguments 0 arena 0 {
+    program.call @f23() {} arena 0
+  }
+  program.function @f25 indices [] arguments 0 arena 0 {
+    program.call @f24() {} arena 0
+  }
+  program.function @f26 indices [] arguments 0 arena 0 {
+    program.call @f25() {} arena 0
+  }
+  program.function @f27 indices [] arguments 0 arena 0 {
+    program.call @f26() {} arena 0
+  }
+  program.function @f28 indices [] arguments 0 arena 0 {
+    program.call @f27() {} arena 0
+  }
+  program.function @f29 indices [] arguments 0 arena 0 {
+    program.call @f28() {} arena 0
+  }
+  program.function @f30 indices [] arguments 0 arena 0 {
+    program.call @f29() {} arena 0
+  }
+  program.function @f31 indices [] arguments 0 arena 0 {
+    program.call @f30() {} arena 0
+  }
+  program.function @f32 indices [] arguments 0 arena 0 {
+    program.call @f31() {} arena 0
+  }
+  program.function @f33 indices [] arguments 0 arena 0 {
+    program.call @f32() {} arena 0
+  }
+  program.function @f34 indices [] arguments 0 arena 0 {
+    program.call @f33() {} arena 0
+  }
+  program.function @f35 indices [] arguments 0 arena 0 {
+    program.call @f34() {} arena 0
+  }
+  program.function @f36 indices [] arguments 0 arena 0 {
+    program.call @f35() {} arena 0
+  }
+  program.function @f37 indices [] arguments 0 arena 0 {
+    program.call @f36() {} arena 0
+  }
+  program.function @f38 indices [] arguments 0 arena 0 {
+    program.call @f37() {} arena 0
+  }
+  program.function @f39 indices [] arguments 0 arena 0 {
+    program.call @f38() {} arena 0
+  }
+  program.function @f40 indices [] arguments 0 arena 0 {
+    program.call @f39() {} arena 0
+  }
+  program.function @f41 indices [] arguments 0 arena 0 {
+    program.call @f40() {} arena 0
+  }
+  program.function @f42 indices [] arguments 0 arena 0 {
+    program.call @f41() {} arena 0
+  }
+  program.function @f43 indices [] arguments 0 arena 0 {
+    program.call @f42() {} arena 0
+  }
+  program.function @f44 indices [] arguments 0 arena 0 {
+    program.call @f43() {} arena 0
+  }
+  program.function @f45 indices [] arguments 0 arena 0 {
+    program.call @f44() {} arena 0
+  }
+  program.function @f46 indices [] arguments 0 arena 0 {
+    program.call @f45() {} arena 0
+  }
+  program.function @f47 indices [] arguments 0 arena 0 {
+    program.call @f46() {} arena 0
+  }
+  program.function @f48 indices [] arguments 0 arena 0 {
+    program.call @f47() {} arena 0
+  }
+  program.function @f49 indices [] arguments 0 arena 0 {
+    program.call @f48() {} arena 0
+  }
+  program.function @f50 indices [] arguments 0 arena 0 {
+    program.call @f49() {} arena 0
+  }
+  program.function @f51 indices [] arguments 0 arena 0 {
+    program.call @f50() {} arena 0
+  }
+  program.function @f52 indices [] arguments 0 arena 0 {
+    program.call @f51() {} arena 0
+  }
+  program.function @f53 indices [] arguments 0 arena 0 {
+    program.call @f52() {} arena 0
+  }
+  program.function @f54 indices [] arguments 0 arena 0 {
+    program.call @f53() {} arena 0
+  }
+  program.function @f55 indices [] arguments 0 arena 0 {
+    program.call @f54() {} arena 0
+  }
+  program.function @f56 indices [] arguments 0 arena 0 {
+    program.call @f55() {} arena 0
+  }
+  program.function @f57 indices [] arguments 0 arena 0 {
+    program.call @f56() {} arena 0
+  }
+  program.function @f58 indices [] arguments 0 arena 0 {
+    program.call @f57() {} arena 0
+  }
+  program.function @f59 indices [] arguments 0 arena 0 {
+    program.call @f58() {} arena 0
+  }
+  program.function @f60 indices [] arguments 0 arena 0 {
+    program.call @f59() {} arena 0
+  }
+  program.function @f61 indices [] arguments 0 arena 0 {
+    program.call @f60() {} arena 0
+  }
+  program.function @f62 indices [] arguments 0 arena 0 {
+    program.call @f61() {} arena 0
+  }
+  program.function @f63 indices [] arguments 0 arena 0 {
+    program.call @f62() {} arena 0
+  }
+  // expected-error @below {{@f64 nests calls more than 64 deep}}
+  program.function @f64 indices [] arguments 0 arena 0 {
+    program.call @f63() {} arena 0
+  }
+}

@@ -158,6 +158,7 @@ program.module arena 128 {
     return success();
   });
   schema::Program exported;
-  EXPECT_TRUE(failed(program::exportProgram(program::getPrograms(*module)->front(), exported)));
+  program::ModuleOp program = *module->getOps<program::ModuleOp>().begin();
+  EXPECT_TRUE(failed(program::exportProgram(program, exported)));
   EXPECT_EQ(errors, 2u);
 }
