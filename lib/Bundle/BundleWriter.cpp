@@ -59,9 +59,12 @@ Unfinished &getUnfinished() {
   return *unfinished;
 }
 
-void keepForRemoval(StringRef folder) {
+/// Makes a folder that goes when a signal comes, or one inside of such.
+std::error_code makeFolder(StringRef folder, bool isNew = false) {
   std::lock_guard<std::mutex> lock(getUnfinished().mutex);
-  getUnfinished().folders.insert(folder.str());
+  if (isNew)
+    getUnfinished().folders.insert(folder.str());
+  return sys::fs::create_directories(folder);
 }
 
 void dropFromRemoval(StringRef folder) {
@@ -85,10 +88,13 @@ void adapt::removeUnfinishedBundlesOnSignal() {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0)
       return;
-    // Holding the lock: no bundle is finished or begun while the folders go.
+    // Holding the lock: no bundle is finished, and no folder made, while these go. Files may still
+    // be written into a folder that is being emptied, until it is gone.
     std::lock_guard<std::mutex> lock(getUnfinished().mutex);
+    constexpr int kTries = 1000;
     for (const std::string &folder : getUnfinished().folders)
-      (void)sys::fs::remove_directories(folder);
+      for (int i = 0; i < kTries && sys::fs::exists(folder); ++i)
+        (void)sys::fs::remove_directories(folder);
     // End as the signal would have ended us, so that a shell sees it.
     sigset_t only;
     sigemptyset(&only);
@@ -172,10 +178,10 @@ Expected<BundleWriter> BundleWriter::create(StringRef output) {
     return path.takeError();
   SmallString<256> temporary;
   sys::fs::createUniquePath(*path + ".%%%%%%.tmp", temporary, /*MakeAbsolute=*/false);
-  if (std::error_code code = sys::fs::create_directories(temporary))
+  BundleWriter writer(std::move(*path), temporary.str().str());
+  if (std::error_code code = makeFolder(temporary, /*isNew=*/true))
     return fileError(code, "make the folder " + temporary);
-  keepForRemoval(temporary);
-  return BundleWriter(std::move(*path), temporary.str().str());
+  return Expected<BundleWriter>(std::move(writer));
 }
 
 BundleWriter::BundleWriter(BundleWriter &&other) noexcept
@@ -191,11 +197,18 @@ BundleWriter::~BundleWriter() {
   dropFromRemoval(temporary);
 }
 
+Error BundleWriter::addFolder(StringRef path) {
+  SmallString<256> full(temporary);
+  sys::path::append(full, path);
+  std::error_code code = makeFolder(full);
+  return code ? fileError(code, "make the folder " + full) : Error::success();
+}
+
 Error BundleWriter::addFile(StringRef path, StringRef bytes, Hash hash) {
   SmallString<256> full(temporary);
   sys::path::append(full, path);
-  if (std::error_code code = sys::fs::create_directories(sys::path::parent_path(full)))
-    return fileError(code, "make the folder of " + full);
+  if (Error error = addFolder(sys::path::parent_path(path)))
+    return error;
   if (Error error = writeFile(full, bytes))
     return error;
   if (hash == Hash::Yes)

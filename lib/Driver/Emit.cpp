@@ -137,10 +137,8 @@ llvm::Error writeWeights(const Stage &stage, const Place &place,
   if (original) {
     status = referenceWeights(*original, table);
   } else {
-    std::string folder = (bundle.getDirectory() + "/" + directory).str();
-    if (std::error_code code = llvm::sys::fs::create_directories(folder))
-      return llvm::createStringError("cannot make the folder " + llvm::Twine(folder) + ": " +
-                                     code.message());
+    if (llvm::Error error = bundle.addFolder(directory))
+      return error;
     status = convertWeights(
         stage.weights, stage.entries, sources, directory,
         weights::rankMetadata(place.tpRank, place.tp, place.ppRank, place.pp, 0, 1), table, bundle);

@@ -25,6 +25,8 @@ public:
   /// Where the bundle grows.
   llvm::StringRef getDirectory() const { return temporary; }
 
+  llvm::Error addFolder(llvm::StringRef path);
+
   enum class Hash { Yes, No };
   /// Writes a file; folders in `path` are made. With Hash::Yes it is listed in the manifest.
   llvm::Error addFile(llvm::StringRef path, llvm::StringRef bytes, Hash hash = Hash::Yes);
