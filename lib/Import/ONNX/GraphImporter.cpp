@@ -1,4 +1,5 @@
 #include "GraphImporter.h"
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
@@ -328,38 +329,96 @@ Value GraphImporter::materialize(OnnxValue &value) {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-void GraphImporter::importNodes() {
-  static const llvm::StringMap<SmallVector<const Handler *>> handlers = [] {
-    llvm::StringMap<SmallVector<const Handler *>> map;
+namespace {
+/// The handler of an operator with the greatest version that the model's is not below; null if
+/// there is none.
+const Handler *findHandler(StringRef domain, StringRef op, int64_t version) {
+  static const auto handlers = [] {
+    std::map<std::pair<StringRef, StringRef>, SmallVector<const Handler *>> map;
     for (ArrayRef<Handler> category :
          {getElementwiseHandlers(), getIndexingHandlers(), getLinearHandlers(),
-          getNormalizationHandlers(), getReductionHandlers(), getShapeHandlers()})
+          getMicrosoftHandlers(), getNormalizationHandlers(), getReductionHandlers(),
+          getShapeHandlers()})
       for (const Handler &handler : category)
-        map[handler.op].push_back(&handler);
+        map[{handler.domain, handler.op}].push_back(&handler);
     return map;
   }();
+  const Handler *best = nullptr;
+  if (auto it = handlers.find({domain, op}); it != handlers.end())
+    for (const Handler *handler : it->second)
+      if (handler->version <= version && (!best || handler->version > best->version))
+        best = handler;
+  return best;
+}
+} // namespace
+
+void GraphImporter::importNodes() {
   for (const auto &proto : file.graph().node()) {
-    const Handler *best = nullptr;
-    if (proto.domain().empty() || proto.domain() == "ai.onnx")
-      if (auto it = handlers.find(proto.op_type()); it != handlers.end())
-        for (const Handler *handler : it->second)
-          if (handler->version <= file.opset() && (!best || handler->version > best->version))
-            best = handler;
+    StringRef domain = toDomain(proto.domain());
+    const Handler *best = findHandler(domain, proto.op_type(), file.opset(domain));
     Node node(*this, proto, best ? best->version : 0);
     // Its outputs exist, as failed ones until the handler sets them.
     for (const std::string &output : proto.output())
       values[output];
     if (!best) {
-      std::string op =
-          proto.domain().empty() ? proto.op_type() : proto.domain() + "." + proto.op_type();
+      std::string op = domain.empty() ? proto.op_type() : proto.domain() + "." + proto.op_type();
       unsupported[op].push_back(node.name());
       continue;
     }
     bool isReachable = llvm::all_of(
         proto.input(), [&](const std::string &input) { return input.empty() || find(input); });
     if (isReachable) // Else something before it failed, and that is said.
-      best->run(node);
+      runHandler(*best, node);
   }
+}
+
+/// A result against what the onnx library infers by itself, as far as that is known.
+void GraphImporter::checkInferred(Node &node, size_t output) {
+  const std::string &name = node.outputName(output);
+  const OnnxValue &value = values[name];
+  const onnx::TypeProto *inferred = file.inferredType(name);
+  if (node.failed() || !value.type || !inferred || !inferred->has_tensor_type())
+    return;
+  const auto &tensor = inferred->tensor_type();
+  bool agrees = getElementType(context, tensor.elem_type()) == value.type.getElementType();
+  std::string shape;
+  if (tensor.has_shape()) {
+    agrees &= tensor.shape().dim_size() == value.type.getRank();
+    SmallVector<AffineExpr> dims = getDims(value.type);
+    for (auto [axis, dim] : llvm::enumerate(tensor.shape().dim())) {
+      auto size = axis < dims.size() ? dyn_cast<AffineConstantExpr>(dims[axis]) : nullptr;
+      agrees &= !size || !dim.has_dim_value() || size.getValue() == dim.dim_value();
+      shape += (axis ? ", " : "") + (dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
+    }
+  }
+  if (!agrees)
+    node.fail("output '" + name + "' would be " + shapeToString(value.type) +
+              ", where the onnx library infers [" + shape + "] of " +
+              onnx::TensorProto::DataType_Name(
+                  static_cast<onnx::TensorProto::DataType>(tensor.elem_type())));
+}
+
+/// A handler checks what it relies on; what makes an invalid operation all the same, say for
+/// element types that the operation does not have, is the verifiers' to tell.
+void GraphImporter::runHandler(const Handler &handler, Node &node) {
+  Block &block = function.getBody().front();
+  Operation *before = block.empty() ? nullptr : &block.back();
+  handler.run(node);
+  std::string message;
+  ScopedDiagnosticHandler capture(context, [&](Diagnostic &diagnostic) {
+    if (message.empty())
+      message = diagnostic.str();
+    return success();
+  });
+  for (Operation &operation :
+       llvm::make_range(before ? std::next(before->getIterator()) : block.begin(), block.end()))
+    if (!node.failed() && failed(verify(&operation)))
+      node.fail("cannot be expressed: " + message);
+  for (size_t i = 0; i < node.numOutputs(); ++i)
+    checkInferred(node, i);
+  if (node.failed()) // Nothing is built on what it set.
+    for (size_t i = 0; i < node.numOutputs(); ++i)
+      node.unset(i);
 }
 
 void GraphImporter::returnOutputs() {

@@ -24,6 +24,8 @@ private:
 
   void importInputs();
   void importNodes();
+  void runHandler(const Handler &handler, Node &node);
+  void checkInferred(Node &node, size_t output);
   void returnOutputs();
   mlir::LogicalResult report();
 

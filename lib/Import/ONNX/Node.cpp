@@ -272,14 +272,20 @@ SmallVector<int64_t> Node::axes(ArrayRef<int64_t> given, int64_t rank) {
 
 size_t Node::numOutputs() const { return proto.output_size(); }
 
+const std::string &Node::outputName(size_t output) const {
+  return proto.output(static_cast<int>(output));
+}
+
 bool Node::wants(size_t output) const {
   return output < numOutputs() && importer.used.contains(proto.output(static_cast<int>(output)));
 }
 
 void Node::set(size_t output, Value value) {
   if (output < numOutputs() && !failed())
-    importer.values[proto.output(static_cast<int>(output))] = {typeOf(value), value, {}, {}, {}};
+    importer.values[outputName(output)] = {typeOf(value), value, {}, {}, {}};
 }
+
+void Node::unset(size_t output) { importer.values[outputName(output)] = {}; }
 
 void Node::setContents(size_t output, ArrayRef<AffineExpr> contents, RankedTensorType type) {
   if (output >= numOutputs() || failed())
@@ -289,7 +295,7 @@ void Node::setContents(size_t output, ArrayRef<AffineExpr> contents, RankedTenso
   value.contents.emplace();
   for (AffineExpr size : contents)
     value.contents->push_back(canonicalizeSize(size));
-  importer.values[proto.output(static_cast<int>(output))] = std::move(value);
+  importer.values[outputName(output)] = std::move(value);
 }
 
 void Node::setSame(size_t output, size_t input) {
@@ -297,7 +303,7 @@ void Node::setSame(size_t output, size_t input) {
   if (!value || output >= numOutputs())
     return;
   OnnxValue copy = *value; // The map may move what `value` points to.
-  importer.values[proto.output(static_cast<int>(output))] = std::move(copy);
+  importer.values[outputName(output)] = std::move(copy);
 }
 
 void Node::setReshaped(size_t output, size_t input, ArrayRef<AffineExpr> dims) {
@@ -317,5 +323,5 @@ void Node::setReshaped(size_t output, size_t input, ArrayRef<AffineExpr> dims) {
     result.constant = value->constant.reshape(type);
   if (!result.contents && !result.constant)
     result.value = reshape(importer.materialize(*value), dims);
-  importer.values[proto.output(static_cast<int>(output))] = std::move(result);
+  importer.values[outputName(output)] = std::move(result);
 }

@@ -82,9 +82,12 @@ public:
   //===--------------------------------------------------------------------===//
 
   size_t numOutputs() const;
+  const std::string &outputName(size_t output) const;
   /// Whether somebody may ask for it.
   bool wants(size_t output) const;
   void set(size_t output, mlir::Value value);
+  /// An output of a node that failed: nodes that use it are passed over.
+  void unset(size_t output);
   void setContents(size_t output, llvm::ArrayRef<mlir::AffineExpr> contents,
                    mlir::RankedTensorType type);
   /// The same value under another name.
@@ -162,12 +165,14 @@ struct Handler {
   const char *op;
   int64_t version;
   void (*run)(Node &node);
+  const char *domain = ""; ///< ai.onnx
 };
 
-// The handlers by category, of the domain "" (ai.onnx).
+// The handlers by category.
 llvm::ArrayRef<Handler> getElementwiseHandlers();
 llvm::ArrayRef<Handler> getIndexingHandlers();
 llvm::ArrayRef<Handler> getLinearHandlers();
+llvm::ArrayRef<Handler> getMicrosoftHandlers();
 llvm::ArrayRef<Handler> getNormalizationHandlers();
 llvm::ArrayRef<Handler> getReductionHandlers();
 llvm::ArrayRef<Handler> getShapeHandlers();

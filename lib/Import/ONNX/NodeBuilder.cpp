@@ -1,5 +1,6 @@
 // What handlers build results with.
 #include "GraphImporter.h"
+#include "llvm/ADT/APSInt.h"
 
 using namespace mlir;
 using namespace adapt;
@@ -16,9 +17,12 @@ Value Node::scalar(Type element, double value) {
                    &loses);
     return create<ConstantOp>(DenseElementsAttr::get(type, number));
   }
-  APInt number = APInt(64, static_cast<int64_t>(value), /*isSigned=*/true)
-                     .sextOrTrunc(element.getIntOrFloatBitWidth());
-  return create<ConstantOp>(DenseElementsAttr::get(type, number));
+  // What an integer type cannot hold becomes its nearest number; of i1 only the bit counts.
+  unsigned width = element.getIntOrFloatBitWidth();
+  llvm::APSInt number(width == 1 ? 64 : width, /*isUnsigned=*/false);
+  bool isExact;
+  (void)APFloat(value).convertToInteger(number, APFloat::rmTowardZero, &isExact);
+  return create<ConstantOp>(DenseElementsAttr::get(type, number.trunc(width)));
 }
 
 Value Node::splatOf(ArrayRef<AffineExpr> dims, Type element, double value) {

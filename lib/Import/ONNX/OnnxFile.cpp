@@ -1,6 +1,7 @@
 #include "OnnxFile.h"
 #include "onnx/checker.h"
 #include "onnx/inliner/inliner.h"
+#include "onnx/shape_inference/implementation.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -17,6 +18,8 @@ namespace {
 // What the onnx library's schemas know.
 constexpr int64_t kMaxIrVersion = 14;
 constexpr size_t kMaxShown = 8;
+/// Data up to this size may say a shape.
+constexpr size_t kMaxCopiedBytes = 1024;
 
 llvm::Error makeError(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message.str());
@@ -68,6 +71,10 @@ weights::ElementType import::toWeightsType(int onnxType) {
   }
 }
 
+llvm::StringRef import::toDomain(llvm::StringRef domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
+
 //===----------------------------------------------------------------------===//
 // Reading
 //===----------------------------------------------------------------------===//
@@ -113,9 +120,8 @@ llvm::Error OnnxFile::check() {
     return makeError("IR version " + llvm::Twine(proto.ir_version()) +
                      "; this compiler reads 3 to " + llvm::Twine(kMaxIrVersion));
   for (const auto &import : proto.opset_import())
-    if (import.domain().empty() || import.domain() == "ai.onnx")
-      opsetVersion = import.version();
-  if (opsetVersion < 1)
+    opsets[toDomain(import.domain())] = import.version();
+  if (opset("") < 1)
     return makeError("imports no version of the operators of ai.onnx");
 
   std::vector<std::string> problems;
@@ -129,9 +135,11 @@ llvm::Error OnnxFile::check() {
     return error;
 
   // The data of initialisers is checked by bindInitializers, more closely.
-  onnx::ModelProto skeleton = proto;
-  for (auto &tensor : *skeleton.mutable_graph()->mutable_initializer())
-    if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
+  onnx::ModelProto skeleton = copyWithoutData();
+  for (auto [tensor, whole] :
+       llvm::zip_equal(*skeleton.mutable_graph()->mutable_initializer(), graph().initializer()))
+    if (tensor.data_location() == onnx::TensorProto::EXTERNAL ||
+        tensor.has_raw_data() != whole.has_raw_data()) {
       tensor.clear_external_data();
       tensor.clear_data_location();
       tensor.clear_dims();
@@ -145,7 +153,44 @@ llvm::Error OnnxFile::check() {
   if (proto.functions_size())
     onnx::inliner::InlineLocalFunctions(proto);
   liftConstants();
+  inferTypes();
   return llvm::Error::success();
+}
+
+onnx::ModelProto OnnxFile::copyWithoutData() {
+  std::vector<std::pair<onnx::TensorProto *, std::string *>> held;
+  for (onnx::TensorProto &tensor : *proto.mutable_graph()->mutable_initializer())
+    if (tensor.raw_data().size() > kMaxCopiedBytes)
+      held.emplace_back(&tensor, tensor.release_raw_data());
+  onnx::ModelProto copy = proto;
+  for (auto [tensor, data] : held)
+    tensor->set_allocated_raw_data(data);
+  return copy;
+}
+
+// What the library infers alone, not what the file states: that may be old.
+void OnnxFile::inferTypes() {
+  onnx::ModelProto copy = copyWithoutData();
+  copy.mutable_graph()->clear_value_info();
+  for (onnx::ValueInfoProto &output : *copy.mutable_graph()->mutable_output())
+    output.clear_type();
+  try {
+    onnx::shape_inference::InferShapes(copy, onnx::OpSchemaRegistry::Instance(),
+                                       onnx::ShapeInferenceOptions(/*check_type_val=*/false,
+                                                                   /*strict_mode_val=*/0,
+                                                                   /*data_prop_val=*/true));
+  } catch (const std::exception &) {
+    return; // It stops at the first node that it does not understand; the importer tells of all.
+  }
+  for (const auto *values : {&copy.graph().value_info(), &copy.graph().output()})
+    for (const onnx::ValueInfoProto &value : *values)
+      if (value.has_type())
+        inferred[value.name()] = value.type();
+}
+
+const onnx::TypeProto *OnnxFile::inferredType(llvm::StringRef value) const {
+  auto it = inferred.find(value);
+  return it == inferred.end() ? nullptr : &it->second;
 }
 
 // Tensors in attributes become initialisers: of Constant, whose node vanishes, and of
@@ -156,7 +201,7 @@ void OnnxFile::liftConstants() {
   for (onnx::NodeProto &node : *graph.mutable_node()) {
     bool isConstant = node.op_type() == "Constant";
     onnx::AttributeProto *value = nullptr;
-    if (node.domain().empty() && (isConstant || node.op_type() == "ConstantOfShape"))
+    if (toDomain(node.domain()).empty() && (isConstant || node.op_type() == "ConstantOfShape"))
       for (onnx::AttributeProto &attribute : *node.mutable_attribute())
         if (attribute.name() == "value" && attribute.has_t())
           value = &attribute;

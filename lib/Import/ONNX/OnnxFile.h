@@ -21,8 +21,10 @@ public:
   const std::string &path() const { return givenPath; }
   const onnx::ModelProto &model() const { return proto; }
   const onnx::GraphProto &graph() const { return proto.graph(); }
-  /// The version of the domain "" that the model imports.
-  int64_t opset() const { return opsetVersion; }
+  /// The version of a domain that the model imports, "" for ai.onnx; 0 if it does not.
+  int64_t opset(llvm::StringRef domain) const { return opsets.lookup(domain); }
+  /// The type that the onnx library infers for a node's output; null where it does not.
+  const onnx::TypeProto *inferredType(llvm::StringRef value) const;
 
   const onnx::TensorProto *findInitializer(llvm::StringRef name) const;
   /// The name of an initialiser's source: its own, unless that holds braces, which templates have.
@@ -39,7 +41,10 @@ private:
   OnnxFile() = default;
   llvm::Error read(const std::string &path);
   llvm::Error check();
+  /// The model; data of initialisers only where it is short.
+  onnx::ModelProto copyWithoutData();
   void liftConstants();
+  void inferTypes();
   llvm::Error bindInitializers();
   llvm::Expected<Data> bindData(const onnx::TensorProto &tensor);
   llvm::Expected<absl::Span<const std::byte>> mapExternal(const onnx::TensorProto &tensor,
@@ -47,10 +52,14 @@ private:
 
   std::string givenPath;
   onnx::ModelProto proto;
-  int64_t opsetVersion = 0;
+  llvm::StringMap<int64_t> opsets;
+  llvm::StringMap<onnx::TypeProto> inferred;
   llvm::StringMap<Data> initializers; ///< by source name
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> externalFiles;
 };
+
+/// "" for ai.onnx, which has two names.
+llvm::StringRef toDomain(llvm::StringRef domain);
 
 /// Elements and, if it is known, the weights' type of an ONNX element type.
 weights::ElementType toWeightsType(int onnxType);
