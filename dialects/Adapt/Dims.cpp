@@ -77,14 +77,16 @@ struct Polynomial {
     for (const auto &[name, power] : product)
       key += name + '^' + std::to_string(power.second) + ' ';
     Term &term = terms.try_emplace(key, Term{product, 0}).first->second;
-    term.coefficient += coefficient;
+    term.coefficient = llvm::SignExtend64<64>(uint64_t(term.coefficient) + uint64_t(coefficient));
     if (term.coefficient == 0)
       terms.erase(key);
   }
 };
 
-// Sums grow with products of sums, so that those of hostile input must end somewhere.
+// Sums grow with products of sums, and powers with squares of squares, so that those of hostile
+// input must end somewhere.
 constexpr size_t kMaxTerms = 64;
+constexpr unsigned kMaxPower = 32;
 
 std::optional<Polynomial> expandSize(AffineExpr expr) {
   Polynomial result;
@@ -98,7 +100,9 @@ std::optional<Polynomial> expandSize(AffineExpr expr) {
     result.add({{toString(expr), {expr, 1}}}, 1);
     return result;
   }
-  std::optional<Polynomial> lhs = expandSize(binary.getLHS()), rhs = expandSize(binary.getRHS());
+  std::optional<Polynomial> lhs = expandSize(binary.getLHS()), rhs;
+  if (lhs) // What failed is not to be walked as often as it is referred to.
+    rhs = expandSize(binary.getRHS());
   if (!lhs || !rhs || lhs->terms.size() * rhs->terms.size() > kMaxTerms)
     return std::nullopt;
   if (isAdd) {
@@ -113,6 +117,8 @@ std::optional<Polynomial> expandSize(AffineExpr expr) {
       for (const auto &[name, power] : y.product) {
         auto &entry = product.try_emplace(name, power.first, 0).first->second;
         entry.second += power.second;
+        if (entry.second > kMaxPower)
+          return std::nullopt;
       }
       int64_t coefficient;
       if (llvm::MulOverflow(x.coefficient, y.coefficient, coefficient))

@@ -2,6 +2,7 @@
 #include "passes/Common/Structure.h"
 #include "passes/Fuse/Passes.h"
 #include "llvm/ADT/SetVector.h"
+#include <set>
 
 namespace adapt {
 #define GEN_PASS_DEF_FORMDISPATCHES
@@ -202,6 +203,11 @@ private:
 
   /// Whether an operation and groups that it reads can be one kernel with as many row axes.
   bool canJoin(Operation *op, ArrayRef<Group *> others) {
+    size_t count = 1;
+    for (Group *group : others)
+      count += group->ops.size();
+    if (count > kMaxOperations)
+      return false;
     std::optional<Rows> alone = getRows({op});
     SmallVector<Operation *> ops = {op};
     for (Group *group : others)
@@ -256,13 +262,35 @@ private:
         trees.push_back(group.get());
     llvm::sort(trees,
                [&](Group *a, Group *b) { return position[getLast(a)] < position[getLast(b)]; });
-    for (size_t i = 0; i < trees.size(); ++i)
-      for (size_t j = i + 1; j < trees.size() && !trees[i]->dead; ++j)
-        if (!trees[j]->dead && canMerge(trees[i], trees[j]))
-          absorb(trees[i], trees[j]);
+    llvm::DenseMap<Group *, size_t> index;
+    for (auto [i, tree] : llvm::enumerate(trees))
+      index[tree] = i;
+    for (size_t i = 0; i < trees.size(); ++i) {
+      if (trees[i]->dead)
+        continue;
+      // Later trees that read what this one, as it grows, reads too.
+      std::set<size_t> candidates;
+      auto addCandidates = [&](size_t after) {
+        for (Value input : getInputs(trees[i]))
+          for (Operation *user : input.getUsers())
+            if (auto it = index.find(groupOf.lookup(user)); it != index.end() && it->second > after)
+              candidates.insert(it->second);
+      };
+      addCandidates(i);
+      while (!candidates.empty()) {
+        size_t j = *candidates.begin();
+        candidates.erase(candidates.begin());
+        if (trees[j]->dead || !canMerge(trees[i], trees[j]))
+          continue;
+        absorb(trees[i], trees[j]);
+        addCandidates(j);
+      }
+    }
   }
 
   bool canMerge(Group *first, Group *second) {
+    if (first->ops.size() + second->ops.size() > kMaxOperations)
+      return false;
     AffineExpr size = getLeadingSize(first);
     if (!size || size != getLeadingSize(second))
       return false;
@@ -286,6 +314,9 @@ private:
 
   /// Of an operation of the block, or of one in a region of such.
   unsigned getPosition(Operation *op) { return position.lookup(block.findAncestorOpInBlock(*op)); }
+
+  /// Of one kernel: what it takes to compile grows faster than they do.
+  static constexpr size_t kMaxOperations = 128;
 
   Block &block;
   SmallVector<std::unique_ptr<Group>> groups;

@@ -42,11 +42,13 @@ def attribute(name, value):
         return out + field(3, value) + field(20, 2)
     if isinstance(value, str):
         return out + field(4, value) + field(20, 3)
+    if isinstance(value, bytes):
+        return out + field(6, value) + field(20, 5)
     return out + b"".join(field(8, v) for v in value) + field(20, 7)
 
 
-def node(op, inputs, outputs, name="", **attributes):
-    return (b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(3, name) +
+def node(op, inputs, outputs, name="", domain="", **attributes):
+    return field(7, domain) + (b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(3, name) +
             field(4, op) + b"".join(field(5, attribute(k, v)) for k, v in attributes.items()))
 
 
@@ -55,7 +57,21 @@ def value(name, dtype, shape):
     return field(1, name) + field(2, field(1, field(1, ELEMENTS[np.dtype(dtype)]) + field(2, dims)))
 
 
-def model(nodes, inputs, outputs, initializers=(), opset=18):
-    graph = (b"".join(field(1, n) for n in nodes) + field(2, "graph") + b"".join(field(5, t) for t in initializers) +
-             b"".join(field(11, i) for i in inputs) + b"".join(field(12, o) for o in outputs))
-    return field(1, 8) + field(7, graph) + field(8, field(2, opset))
+def graph(nodes, inputs, outputs, initializers=()):
+    """A GraphProto, which may be an attribute too."""
+    return (b"".join(field(1, n) for n in nodes) + field(2, "graph") + b"".join(field(5, t) for t in initializers) +
+            b"".join(field(11, i) for i in inputs) + b"".join(field(12, o) for o in outputs))
+
+
+def function(domain, name, inputs, outputs, nodes, opsets):
+    return (field(1, name) + b"".join(field(4, i) for i in inputs) + b"".join(field(5, o) for o in outputs) +
+            b"".join(field(7, n) for n in nodes) + opset_imports(opsets) + field(10, domain))
+
+
+def opset_imports(opsets, number=9):
+    return b"".join(field(number, field(1, domain) + field(2, version)) for domain, version in opsets.items())
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=18, domains=None, functions=()):
+    return (field(1, 10) + field(7, graph(nodes, inputs, outputs, initializers)) +
+            opset_imports({"": opset, **(domains or {})}, 8) + b"".join(field(25, f) for f in functions))

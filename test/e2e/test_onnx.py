@@ -3,12 +3,13 @@
 The models are in test/import/onnx (README.md there says where they come from)."""
 
 import json
+import math
 import unittest
 
 import numpy as np
 
 import onnx_writer as onnx
-from support import HERE, ROOT, TestCase, tool
+from support import DATA, HERE, ROOT, TestCase, compile_bundle, run_logits, tool
 
 MODELS = ROOT / "test/import/onnx"
 RANGE_TOLERANCE = 1e-5  # of the reference's largest less its smallest element
@@ -298,6 +299,137 @@ class Faults(OnnxTestCase):
             [onnx.tensor("w", w)]), {"x": np.zeros(2, np.float32)})
         self.assertEqual((y["y"].tolist(), y["p"].tolist()), ([-2, 6], [-2, 3]))
 
+    def test_names_of_graphs_inside_of_nodes(self):
+        """A17: what stands for a value outside must not be named anew inside."""
+        w = onnx.tensor("w", np.ones(2, np.float32))
+        y = onnx.value("y", "f4", [2])
+        branch = lambda result, *initializers: onnx.graph(
+            [onnx.node("Add", ["x", "w"], [result])], [], [onnx.value(result, "f4", [2])], initializers)
+        self.refused(onnx.model(
+            [onnx.node("If", ["c"], ["y"], then_branch=branch("a", w), else_branch=branch("b"))],
+            [onnx.value("x", "f4", [2]), onnx.value("c", "?", [])], [y], [w]),
+            "'w' of a graph inside of a node is also the name of a value outside")
+
+    def test_functions_that_multiply(self):
+        """40 functions, each of which calls the next one twice."""
+        opsets = {"": 18, "f": 1}
+        functions = [onnx.function("f", f"F{i}", ["a"], ["b"], [
+            onnx.node(f"F{i + 1}", ["a"], ["c"], domain="f"), onnx.node(f"F{i + 1}", ["c"], ["b"], domain="f")], opsets)
+            for i in range(39)]
+        functions.append(onnx.function("f", "F39", ["a"], ["b"], [onnx.node("Neg", ["a"], ["b"])], opsets))
+        x, y = onnx.value("x", "f4", [2]), onnx.value("y", "f4", [2])
+        model = lambda first: onnx.model([onnx.node(first, ["x"], ["y"], domain="f")], [x], [y], domains={"f": 1},
+                                         functions=functions)
+        self.refused(model("F0"), "the model's functions, inlined, make more than 1048576 nodes")
+        self.assertEqual(self.run_model(model("F38"), {"x": np.array([1, 2], np.float32)})["y"].tolist(), [1, 2])
+
+    def test_outputs_that_nothing_computes(self):
+        """An output that is an input, and one that is an initialiser."""
+        x, w = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
+        y = self.run_model(onnx.model(
+            [onnx.node("Identity", ["x"], ["y"])], [onnx.value("x", "f4", [2])],
+            [onnx.value(name, "f4", [2]) for name in ("y", "w")], [onnx.tensor("w", w)]), {"x": x})
+        self.assertEqual({name: value.tolist() for name, value in y.items()}, {"y": [1, 2], "w": [3, 4]})
+        y = self.run_model(onnx.model([onnx.node("Identity", ["x"], ["y"])], [onnx.value("x", "f4", [2])],
+                                      [onnx.value("y", "f4", [2])]), {"x": x})
+        self.assertEqual(y["y"].tolist(), [1, 2])
+        x, y = onnx.value("x", "f4", [2]), onnx.value("y", "f4", [2])
+        self.refused(onnx.model([onnx.node("Neg", ["x"], ["y"])], [x], [x, y, y]),
+                     "output 'x': is also an input of the graph", "output 'y': is given twice")
+
+    def test_many_operands_and_long_chains(self):
+        x = np.array([[1, 2]], np.float32)
+        nodes = [onnx.node("Concat", ["x"] * 100, ["c"], axis=1), onnx.node("Sum", ["x"] * 300, ["s"])]
+        nodes += [onnx.node("Neg", [f"t{i}" if i else "x"], [f"t{i + 1}"]) for i in range(501)]
+        y = self.run_model(onnx.model(nodes, [onnx.value("x", "f4", ["n", 2])], [
+            onnx.value("c", "f4", ["n", 200]), onnx.value("s", "f4", ["n", 2]), onnx.value("t501", "f4", ["n", 2])]),
+            {"x": x})
+        np.testing.assert_array_equal(y["c"], np.concatenate([x] * 100, axis=1))
+        np.testing.assert_array_equal(y["s"], x * 300)
+        np.testing.assert_array_equal(y["t501"], -x)
+
+    def test_sizes_out_of_bounds(self):
+        x, y, z = (onnx.value(name, "f4", dims) for name, dims in (("x", ["N", 3]), ("y", ["a", "b"]), ("z", ["M"])))
+        numbers = lambda *values: onnx.tensor("s", np.array(values, np.int64))
+        squares = [onnx.node("Shape", ["z"], ["s0"])]
+        squares += [onnx.node("Mul", [f"s{i}", f"s{i}"], [f"s{i + 1}"]) for i in range(60)]
+        for nodes, initializers, message in (
+                (squares + [onnx.node("ConstantOfShape", ["s60"], ["y"])], [], "become too long an expression"),
+                ([onnx.node("Tile", ["x", "s"], ["y"])], [numbers(2**62, 2**62)], "2^60 elements or more"),
+                ([onnx.node("Expand", ["x", "s"], ["y"])], [numbers(2**40, 2**40, 1, 3)], "2^60 elements or more"),
+                ([onnx.node("Pad", ["x", "s"], ["y"])], [numbers(2**62, 0, 2**62, 0)], "pads: 4611686018427387904"),
+                ([onnx.node("Concat", ["x", "x"], ["y"], axis=-2**63)], [], "axis -9223372036854775808 of a tensor")):
+            self.refused(onnx.model(nodes, [x, z], [y], initializers), message)
+
+    def test_reductions_of_nothing(self):
+        """A04"""
+        x, none = np.array([[1, 2], [3, 4]], np.float32), ("axes", np.zeros(0, np.int64))
+        for op, expected in (("ReduceSum", x), ("ReduceSumSquare", x * x)):
+            for initializers in ((), (none,)):
+                y = self.run_model(self.one_node(op, {"x": x}, ("f4", [2, 2]), initializers, keepdims=0,
+                                                 noop_with_empty_axes=1), {"x": x})["y"]
+                np.testing.assert_array_equal(y, expected, op)
+        empty = np.zeros((2, 0), np.float32)
+        for op, expected in (("ReduceSum", 0), ("ReduceProd", 1), ("ReduceMax", -np.inf)):
+            y = self.run_model(self.one_node(op, {"x": empty}, ("f4", [2]), [("axes", np.array([1]))], opset=20,
+                                             keepdims=0), {"x": empty})["y"]
+            self.assertEqual(y.tolist(), [expected, expected], op)
+
+    def test_clip(self):
+        """A10: a limit that is left out, limits that are the wrong way round."""
+        x = np.array([-3, 7], np.float32)
+        scalar = lambda name, number: onnx.tensor(name, np.array(number, np.float32))
+        for inputs, expected in ((["x", "", "max"], [-3, 6]), (["x", "low", "high"], [2, 2])):
+            y = self.run_model(onnx.model([onnx.node("Clip", inputs, ["y"])], [onnx.value("x", "f4", [2])], [
+                onnx.value("y", "f4", [2])], [scalar("max", 6), scalar("low", 5), scalar("high", 2)]), {"x": x})
+            self.assertEqual(y["y"].tolist(), expected)
+
+    def test_pad_and_gather_elements(self):
+        """A15, A02"""
+        x = np.array([1, 2, 3], np.float32)
+        y = self.run_model(self.one_node("Pad", {"x": x}, ("f4", [4]), [("pads", np.array([-1, 2]))]), {"x": x})["y"]
+        self.assertEqual(y.tolist(), [2, 3, 0, 0])
+        data, indices = np.array([[1, 2], [3, 4]], np.float32), np.array([[0, 0], [1, 0]])
+        y = self.run_model(self.one_node("GatherElements", {"d": data, "i": indices}, ("f4", [2, 2]), axis=-1),
+                           {"d": data, "i": indices})["y"]
+        self.assertEqual(y.tolist(), [[1, 1], [4, 3]])
+
+    def test_operators_of_another_domain(self):
+        x = np.array([1, -3], np.float32)
+        y = self.run_model(onnx.model(
+            [onnx.node("Gelu", ["x"], ["y"], domain="com.microsoft"),
+             onnx.node("FastGelu", ["x"], ["t"], domain="com.microsoft")],
+            [onnx.value("x", "f4", [2])], [onnx.value("y", "f4", [2]), onnx.value("t", "f4", [2])],
+            domains={"com.microsoft": 1}), {"x": x})
+        np.testing.assert_allclose(y["y"], [.841345, -.0040497], rtol=1e-5)  # D07
+        np.testing.assert_allclose(y["t"], [.841192, -.0036374], rtol=1e-5)
+        self.refused(onnx.model([onnx.node("Gelu", ["x"], ["y"], "one", domain="org.example")],
+                                [onnx.value("x", "f4", [2])], [onnx.value("y", "f4", [2])], domains={"org.example": 1}),
+                     "org.example.Gelu: 1 node (one)")
+
+    def test_composites_decompose(self):
+        """Softmax, LayerNormalization and Gelu on a target that keeps none of them."""
+        random = np.random.default_rng(0)
+        x = random.standard_normal((3, 16), np.float32)
+        scale, bias = (random.standard_normal(16, np.float32) for _ in range(2))
+        path = self.write(onnx.model(
+            [onnx.node("LayerNormalization", ["x", "scale", "bias"], ["n"]), onnx.node("Gelu", ["n"], ["g"]),
+             onnx.node("Softmax", ["g"], ["y"])], [onnx.value("x", "f4", ["batch", 16])],
+            [onnx.value("y", "f4", ["batch", 16])], [onnx.tensor("scale", scale), onnx.tensor("bias", bias)], opset=20))
+        wide = x.astype(np.float64)
+        n = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * scale + bias
+        g = np.exp(n * .5 * (1 + np.vectorize(math.erf)(n / np.sqrt(2))))
+        results = []
+        for target in ("plain", None):
+            options = ("--target-dir", HERE / "data/targets" / target) if target else ()
+            tool("adaptc", path, *options, "-o", self.folder / "x.bundle")
+            results.append(run_graph(self.folder / "x.bundle", {"x": x}, self.folder / "run")["y"])
+            np.testing.assert_allclose(results[-1], g / g.sum(1, keepdims=True), rtol=1e-5)
+            rows = json.loads(tool("adaptc", "inspect", "--json", path, *options).stdout)["coverage"]
+            whole = {row["operation"]: row["composite"] for row in rows}
+            self.assertEqual([whole[f"adapt.{name}"] for name in ("softmax", "layer_norm", "gelu")],
+                             [1 if target else 0] * 3)
+
     def test_a_symbolic_size_in_an_index(self):
         """Shape -> Gather with negative indices, one of them symbolic."""
         x = np.zeros((8, 5, 8, 1), np.float32)
@@ -306,6 +438,30 @@ class Faults(OnnxTestCase):
             [onnx.value("x", "f4", ["n", 5, 8, 1])], [onnx.value("y", "i8", [2])],
             [onnx.tensor("i", np.array([-1, -4]))]), {"x": x})
         self.assertEqual(y["y"].tolist(), [1, 8])
+
+
+class CProgram(TestCase):
+    """examples/run_bundle.c, which is C, runs both kinds of bundle through adapt.h."""
+
+    def test_graph(self):
+        tool("adaptc", MODELS / "gpt2/model.onnx", "--shape", SHAPE, "-o", self.folder / "graph.bundle")
+        logits = run_graph(self.folder / "graph.bundle", {"input_ids": np.array([[5, 6, 7]])}, self.folder / "run")
+        (name, expected), = logits.items()
+        line = tool("run_bundle", self.folder / "graph.bundle", 5, 6, 7).stdout.decode()
+        head, _, values = line.partition("]")
+        self.assertEqual(head, f"{name} [{', '.join(map(str, expected.shape))}")
+        np.testing.assert_array_equal(np.array(values.split(), np.float32), expected.ravel()[:8])
+
+    def test_language_model(self):
+        bundle = compile_bundle(DATA / "tiny-llama", self.folder / "model.bundle")
+        logits = run_logits(bundle, [[5, 6, 7]])[0][-1]
+        word, token, logit = tool("run_bundle", bundle, 5, 6, 7).stdout.decode().split()
+        self.assertEqual((word, int(token), np.float32(logit)), ("next", int(logits.argmax()), logits.max()))
+
+    def test_errors(self):
+        self.assertIn("none", tool("run_bundle", self.folder / "none", 1, code=1).stderr.decode())
+        bundle = compile_bundle(DATA / "tiny-llama", self.folder / "other.bundle")
+        self.assertIn("vocabulary", tool("run_bundle", bundle, 10**6, code=1).stderr.decode())
 
 
 if __name__ == "__main__":

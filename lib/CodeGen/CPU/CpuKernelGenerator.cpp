@@ -77,6 +77,14 @@ public:
     std::vector<std::string> objects;
     for (std::unique_ptr<Job> &job : *done)
       objects.push_back(std::move(job->code));
+    if (objects.empty()) { // Of a program that only hands on what it gets.
+      MLIRContext context(createRegistry());
+      OwningOpRef<ModuleOp> empty(ModuleOp::create(UnknownLoc::get(&context)));
+      auto object = emitObject(*empty, target, nullptr);
+      if (failed(object))
+        return failure();
+      objects.push_back(std::move(*object));
+    }
     llvm::Expected<std::string> library = linkShared(objects);
     if (!library)
       return module.emitError(llvm::toString(library.takeError()));

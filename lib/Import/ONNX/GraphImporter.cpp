@@ -208,7 +208,11 @@ void GraphImporter::importInputs() {
     RankedTensorType type = getTensorType(*dims, element);
     types.push_back(type);
     names.push_back(input->name());
-    values[input->name()] = {type, block.addArgument(type, function.getLoc()), {}, {}, {}};
+    OnnxValue value;
+    value.type = type;
+    value.value = block.addArgument(type, function.getLoc());
+    value.isInput = true;
+    values[input->name()] = std::move(value);
   }
   function.setType(builder.getFunctionType(types, {}));
   for (auto [index, name] : llvm::enumerate(names))
@@ -398,22 +402,36 @@ void GraphImporter::checkInferred(Node &node, size_t output) {
                   static_cast<onnx::TensorProto::DataType>(tensor.elem_type())));
 }
 
-/// A handler checks what it relies on; what makes an invalid operation all the same, say for
-/// element types that the operation does not have, is the verifiers' to tell.
-void GraphImporter::runHandler(const Handler &handler, Node &node) {
-  Block &block = function.getBody().front();
-  Operation *before = block.empty() ? nullptr : &block.back();
-  handler.run(node);
+void GraphImporter::checkOperation(Node &node, Operation &operation) {
+  if (node.failed())
+    return;
+  for (Type result : operation.getResultTypes())
+    if (auto type = dyn_cast<RankedTensorType>(result); type && !isSoundType(type))
+      return node.fail(
+          "would make a tensor of " +
+          (llvm::any_of(type.getShape(),
+                        [](int64_t size) { return size < 0 && !ShapedType::isDynamic(size); })
+               ? std::string("negative size")
+               : std::string("2^60 elements or more")));
   std::string message;
   ScopedDiagnosticHandler capture(context, [&](Diagnostic &diagnostic) {
     if (message.empty())
       message = diagnostic.str();
     return success();
   });
+  if (mlir::failed(verify(&operation)))
+    node.fail("cannot be expressed: " + message);
+}
+
+/// A handler checks what it relies on; what makes an invalid operation all the same, say for
+/// element types that the operation does not have, is the verifiers' to tell.
+void GraphImporter::runHandler(const Handler &handler, Node &node) {
+  Block &block = function.getBody().front();
+  Operation *before = block.empty() ? nullptr : &block.back();
+  handler.run(node);
   for (Operation &operation :
        llvm::make_range(before ? std::next(before->getIterator()) : block.begin(), block.end()))
-    if (!node.failed() && failed(verify(&operation)))
-      node.fail("cannot be expressed: " + message);
+    checkOperation(node, operation);
   for (size_t i = 0; i < node.numOutputs(); ++i)
     checkInferred(node, i);
   if (node.failed()) // Nothing is built on what it set.
@@ -424,7 +442,14 @@ void GraphImporter::runHandler(const Handler &handler, Node &node) {
 void GraphImporter::returnOutputs() {
   SmallVector<Value> results;
   SmallVector<Type> types;
+  llvm::StringSet<> names;
   for (const auto &output : file.graph().output()) {
+    if (!names.insert(output.name()).second)
+      addProblem("output '" + output.name() + "'", "is given twice");
+    // A bundle's inputs and outputs are told apart by their names.
+    if (auto it = values.find(output.name()); it != values.end() && it->second.isInput)
+      addProblem("output '" + output.name() + "'",
+                 "is also an input of the graph: put an Identity between");
     OnnxValue *value = find(output.name());
     if (!value) {
       addProblem("output '" + output.name() + "'", "nothing computes it");

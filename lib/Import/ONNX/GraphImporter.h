@@ -25,6 +25,7 @@ private:
   void importInputs();
   void importNodes();
   void runHandler(const Handler &handler, Node &node);
+  void checkOperation(Node &node, mlir::Operation &operation);
   void checkInferred(Node &node, size_t output);
   void returnOutputs();
   mlir::LogicalResult report();

@@ -37,8 +37,7 @@ Range getRange(Node &node, AffineExpr size, AffineExpr start, AffineExpr end, in
     int64_t from = clamp(first.getValue()), to = clamp(last.getValue());
     // From the end on, "-1" is the last element, and only what is below -n is before the first.
     int64_t distance = step > 0 ? to - from : from - to;
-    int64_t magnitude = step > 0 ? step : -(step + 1) + 1;
-    int64_t count = distance <= 0 ? 0 : llvm::divideCeilSigned(distance, magnitude);
+    int64_t count = distance <= 0 ? 0 : llvm::divideCeilSigned(distance, std::abs(step));
     return {node.size(std::max<int64_t>(from, 0)), node.size(count), step};
   }
   auto resolve = [&](AffineExpr at, AffineExpr beyond, AffineExpr before) -> AffineExpr {
@@ -120,6 +119,8 @@ void importSlice(Node &node) {
       node.fail("in steps of 0");
     if (node.failed())
       return;
+    // No tensor is that long: more takes one element just as well.
+    step = std::clamp<int64_t>(step, -(int64_t(1) << 60), int64_t(1) << 60);
     ranges.emplace_back(at, getRange(node, dims[at], start, end, step));
   }
   if (node.failed())

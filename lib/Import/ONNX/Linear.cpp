@@ -156,18 +156,23 @@ void importConv(Node &node) {
   SmallVector<int64_t> strides = node.integerList("strides", ArrayRef<int64_t>(ones));
   SmallVector<int64_t> dilations = node.integerList("dilations", ArrayRef<int64_t>(ones));
   int64_t groups = node.integer("group", 1);
-  auto positive = [](int64_t value) { return value > 0; };
   if (node.failed())
     return;
-  if (strides.size() != count || dilations.size() != count || groups < 1 ||
-      !llvm::all_of(strides, positive) || !llvm::all_of(dilations, positive))
-    return node.fail("attributes strides, dilations and group must be positive, one for each of " +
+  if (!node.checkRange(strides, "attribute 'strides'", 1) ||
+      !node.checkRange(dilations, "attribute 'dilations'", 1) ||
+      !node.checkRange(groups, "attribute 'group'", 1) ||
+      !node.checkRange(weightType.getShape(), "the weight's sizes"))
+    return;
+  if (strides.size() != count || dilations.size() != count)
+    return node.fail("attributes strides and dilations must have one number for each of " +
                      Twine(count) + " axes");
   SmallVector<int64_t> pads = bindPads(node, ArrayRef(x).drop_front(2), kernel, strides, dilations);
   if (node.failed())
     return;
-  if (pads.size() != 2 * count || llvm::any_of(pads, [](int64_t pad) { return pad < 0; }))
-    return node.fail("attribute 'pads' must have " + Twine(2 * count) + " numbers from 0");
+  if (!node.checkRange(pads, "attribute 'pads'"))
+    return;
+  if (pads.size() != 2 * count)
+    return node.fail("attribute 'pads' must have " + Twine(2 * count) + " numbers");
   if (weightType.getDimSize(0) % groups != 0 ||
       !areEqualSizes(x[1], node.size(weightType.getDimSize(1) * groups)))
     return node.fail("weight " + shapeToString(weightType) + " in " + Twine(groups) +

@@ -38,6 +38,8 @@ void Node::require(AffineExpr notNegative, const Twine &what) {
   AffineExpr rest = expr;
   if (auto sum = dyn_cast<AffineBinaryOpExpr>(expr); sum && sum.getKind() == AffineExprKind::Add)
     if (auto constant = dyn_cast<AffineConstantExpr>(sum.getRHS())) {
+      if (constant.getValue() == std::numeric_limits<int64_t>::min())
+        return fails();
       offset = constant.getValue();
       rest = sum.getLHS();
     }
@@ -267,6 +269,51 @@ SmallVector<int64_t> Node::axes(ArrayRef<int64_t> given, int64_t rank) {
 }
 
 //===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+bool import::isSimpleSize(AffineExpr size) {
+  unsigned left = 256; // Of parts: hostile graphs square squares.
+  auto visit = [&](AffineExpr part, auto &visit) -> bool {
+    if (left-- == 0)
+      return false;
+    auto binary = dyn_cast<AffineBinaryOpExpr>(part);
+    if (!binary)
+      return true;
+    return visit(binary.getLHS(), visit) && visit(binary.getRHS(), visit);
+  };
+  return visit(size, visit);
+}
+
+bool import::isSoundType(RankedTensorType type) {
+  constexpr int64_t kMaxElements = int64_t(1) << 60;
+  int64_t count = 1;
+  for (AffineExpr size : getDims(type)) {
+    if (!size || !isSimpleSize(size))
+      return false;
+    auto constant = dyn_cast<AffineConstantExpr>(size);
+    if (!constant)
+      continue;
+    if (constant.getValue() < 0 || constant.getValue() > kMaxElements)
+      return false;
+    if (constant.getValue() != 0 &&
+        (llvm::MulOverflow(count, constant.getValue(), count) || count > kMaxElements))
+      return false;
+  }
+  return true;
+}
+
+bool Node::checkRange(ArrayRef<int64_t> values, StringRef what, int64_t least) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  for (int64_t value : values)
+    if (value < least || value > kMost) {
+      fail(what + ": " + Twine(value) + " does not lie in " + Twine(least) + " to " + Twine(kMost));
+      return false;
+    }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//
 
@@ -282,7 +329,7 @@ bool Node::wants(size_t output) const {
 
 void Node::set(size_t output, Value value) {
   if (output < numOutputs() && !failed())
-    importer.values[outputName(output)] = {typeOf(value), value, {}, {}, {}};
+    importer.values[outputName(output)] = {typeOf(value), value, {}, {}, {}, false};
 }
 
 void Node::unset(size_t output) { importer.values[outputName(output)] = {}; }
@@ -293,8 +340,11 @@ void Node::setContents(size_t output, ArrayRef<AffineExpr> contents, RankedTenso
   OnnxValue value;
   value.type = type;
   value.contents.emplace();
-  for (AffineExpr size : contents)
+  for (AffineExpr size : contents) {
     value.contents->push_back(canonicalizeSize(size));
+    if (!isSimpleSize(value.contents->back()))
+      return fail("sizes that it computes become too long an expression");
+  }
   importer.values[outputName(output)] = std::move(value);
 }
 
@@ -303,6 +353,7 @@ void Node::setSame(size_t output, size_t input) {
   if (!value || output >= numOutputs())
     return;
   OnnxValue copy = *value; // The map may move what `value` points to.
+  copy.isInput = false;
   importer.values[outputName(output)] = std::move(copy);
 }
 

@@ -23,6 +23,7 @@ struct OnnxValue {
   std::optional<Contents> contents; ///< known elements
   std::string initializer;          ///< the name, if it is one
   mlir::DenseElementsAttr constant; ///< the data, if that is a constant
+  bool isInput = false;             ///< of the graph, under this name
 };
 
 class Node {
@@ -69,6 +70,10 @@ public:
   /// An axis between -rank and rank - 1 as one from 0.
   int64_t axis(int64_t given, int64_t rank, llvm::StringRef what = "axis");
   llvm::SmallVector<int64_t> axes(llvm::ArrayRef<int64_t> given, int64_t rank);
+
+  /// Notes numbers that do not lie in `least` to 2^31 - 1: sums and products of them would
+  /// overflow.
+  bool checkRange(llvm::ArrayRef<int64_t> values, llvm::StringRef what, int64_t least = 0);
 
   /// Notes why the node cannot be imported: "expected …".
   void fail(const llvm::Twine &message);
@@ -149,6 +154,11 @@ private:
   int64_t since;
   bool hasFailed = false;
 };
+
+/// Whether an expression is short enough to be walked and printed.
+bool isSimpleSize(mlir::AffineExpr size);
+/// Whether the sizes are such, none of them negative, and all elements fewer than 2^60.
+bool isSoundType(mlir::RankedTensorType type);
 
 inline mlir::RankedTensorType typeOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());

@@ -115,6 +115,85 @@ llvm::Error OnnxFile::read(const std::string &path) {
   return llvm::Error::success();
 }
 
+namespace {
+/// Names that a graph inside of another gives to values although they mean one outside.
+void findShadowing(const onnx::GraphProto &graph, llvm::StringSet<> outer,
+                   std::vector<std::string> &problems) {
+  llvm::StringSet<> inner;
+  for (const auto &tensor : graph.initializer())
+    inner.insert(tensor.name());
+  for (const auto &input : graph.input())
+    inner.insert(input.name());
+  for (const auto &node : graph.node())
+    for (const std::string &output : node.output())
+      if (!output.empty())
+        inner.insert(output);
+  for (const auto &name : inner)
+    if (!outer.insert(name.getKey()).second)
+      problems.push_back("'" + name.getKey().str() +
+                         "' of a graph inside of a node is also the name of a value outside");
+  for (const auto &node : graph.node())
+    for (const auto &attribute : node.attribute()) {
+      if (attribute.has_g())
+        findShadowing(attribute.g(), outer, problems);
+      for (const auto &inside : attribute.graphs())
+        findShadowing(inside, outer, problems);
+    }
+}
+
+/// Functions that call functions twice that call functions twice make any number of nodes.
+class InlinedSize {
+public:
+  static constexpr uint64_t kMost = 1 << 20;
+
+  explicit InlinedSize(const onnx::ModelProto &model) {
+    for (const auto &function : model.functions())
+      functions[key(function.domain(), function.name(), function.overload())] = &function;
+  }
+
+  /// The nodes that these become, at most kMost + 1. The checker has found that no function calls
+  /// itself.
+  template <typename Nodes> uint64_t count(const Nodes &nodes) {
+    uint64_t sum = 0;
+    for (const onnx::NodeProto &node : nodes) {
+      sum += 1 + countCalled(key(toDomain(node.domain()).str(), node.op_type(), node.overload()));
+      for (const auto &attribute : node.attribute()) {
+        sum += attribute.has_g() ? count(attribute.g().node()) : 0;
+        for (const auto &inside : attribute.graphs())
+          sum += count(inside.node());
+      }
+      sum = std::min(sum, kMost + 1);
+    }
+    return sum;
+  }
+
+private:
+  static std::string key(const std::string &domain, const std::string &name,
+                         const std::string &overload) {
+    return domain + '\0' + name + '\0' + overload;
+  }
+  uint64_t countCalled(const std::string &name) {
+    auto it = functions.find(name);
+    if (it == functions.end())
+      return 0;
+    auto known = counts.find(name);
+    if (known == counts.end())
+      known = counts.try_emplace(name, count(it->second->node())).first;
+    return known->second;
+  }
+
+  llvm::StringMap<const onnx::FunctionProto *> functions;
+  llvm::StringMap<uint64_t> counts;
+};
+
+llvm::Error checkFunctions(const onnx::ModelProto &model) {
+  if (InlinedSize(model).count(model.graph().node()) <= InlinedSize::kMost)
+    return llvm::Error::success();
+  return makeError("the model's functions, inlined, make more than " +
+                   llvm::Twine(InlinedSize::kMost) + " nodes");
+}
+} // namespace
+
 llvm::Error OnnxFile::check() {
   if (proto.ir_version() < 3 || proto.ir_version() > kMaxIrVersion)
     return makeError("IR version " + llvm::Twine(proto.ir_version()) +
@@ -129,6 +208,7 @@ llvm::Error OnnxFile::check() {
   for (const auto &tensor : graph().initializer())
     if (!names.insert(tensor.name()).second)
       problems.push_back("two initialisers have the name '" + tensor.name() + "'");
+  findShadowing(graph(), {}, problems);
   if (graph().sparse_initializer_size())
     problems.push_back("sparse initialisers are not supported");
   if (llvm::Error error = join("the model is not sound:", problems))
@@ -145,13 +225,20 @@ llvm::Error OnnxFile::check() {
       tensor.clear_dims();
       tensor.add_dims(0);
     }
+  // The checker wants shapes of outputs; we do not need them.
+  for (auto &output : *skeleton.mutable_graph()->mutable_output())
+    if (output.type().has_tensor_type())
+      output.mutable_type()->mutable_tensor_type()->mutable_shape();
   try {
     onnx::checker::check_model(skeleton);
   } catch (const onnx::checker::ValidationError &error) {
     return makeError(llvm::Twine("the model is not sound: ") + error.what());
   }
-  if (proto.functions_size())
+  if (proto.functions_size()) {
+    if (llvm::Error error = checkFunctions(proto))
+      return error;
     onnx::inliner::InlineLocalFunctions(proto);
+  }
   liftConstants();
   inferTypes();
   return llvm::Error::success();

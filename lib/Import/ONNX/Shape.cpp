@@ -213,6 +213,13 @@ void importConstantOfShape(Node &node) {
   node.set(0, node.broadcast(node.reshape(value, {}), dims));
 }
 
+bool isSmall(AffineExpr size) {
+  auto constant = dyn_cast<AffineConstantExpr>(size);
+  return !constant ||
+         std::abs(std::max(constant.getValue(), -std::numeric_limits<int64_t>::max())) <= int64_t(1)
+                                                                                              << 60;
+}
+
 void importRange(Node &node) {
   RankedTensorType type = node.type(0);
   if (node.failed())
@@ -236,6 +243,10 @@ void importRange(Node &node) {
     return;
   if (delta[0] == 0)
     return node.fail("in steps of 0");
+  if (!node.checkRange(delta, "its step", std::numeric_limits<int32_t>::min()))
+    return;
+  if (!isSmall(start[0]) || !isSmall(limit[0]))
+    return node.fail("limits beyond 2^60 are not supported");
   AffineExpr length = delta[0] > 0 ? limit[0] - start[0] : start[0] - limit[0];
   AffineExpr count = canonicalizeSize(length).ceilDiv(std::abs(delta[0]));
   if (auto constant = dyn_cast<AffineConstantExpr>(count); constant && constant.getValue() < 0)
@@ -308,6 +319,22 @@ void importConcat(Node &node) {
     return;
   if (values.empty())
     return node.setSame(0, 0);
+  // Many go by parts: a kernel has so many operands at most.
+  constexpr size_t kMaxOperands = 32;
+  while (values.size() > kMaxOperands) {
+    SmallVector<Value> parts;
+    for (size_t i = 0; i < values.size(); i += kMaxOperands) {
+      ArrayRef<Value> some = ArrayRef(values).slice(i, std::min(kMaxOperands, values.size() - i));
+      SmallVector<AffineExpr> partDims(dims);
+      partDims[axis] = node.size(0);
+      for (Value value : some)
+        partDims[axis] = partDims[axis] + getDims(typeOf(value))[axis];
+      partDims[axis] = canonicalizeSize(partDims[axis]);
+      parts.push_back(node.create<ConcatOp>(getTensorType(partDims, types[0].getElementType()),
+                                            some, static_cast<uint64_t>(axis)));
+    }
+    values = std::move(parts);
+  }
   if (values.size() == 1)
     return node.set(0, values[0]);
   node.set(0, node.create<ConcatOp>(getTensorType(dims, types[0].getElementType()), values,
@@ -337,6 +364,8 @@ void importSplit(Node &node) {
       sizes.push_back(std::clamp<int64_t>(rest, 0, part));
   }
   int64_t sum = 0;
+  if (!node.checkRange(sizes, "the parts' sizes"))
+    return;
   for (int64_t size : sizes)
     sum += size;
   if (static_cast<int64_t>(sizes.size()) != count || !whole || sum != whole.getValue())
@@ -367,6 +396,8 @@ void importPad(Node &node) {
       axis = node.axis(axis, rank, "axes:");
   }
   if (node.failed())
+    return;
+  if (!node.checkRange(pads, "pads", std::numeric_limits<int32_t>::min()))
     return;
   if (pads.size() != 2 * axes.size())
     return node.fail(Twine(pads.size()) + " pads for " + Twine(axes.size()) + " axes");
@@ -411,7 +442,7 @@ void importTrilu(Node &node) {
   int64_t k = 0;
   if (node.has(1))
     if (SmallVector<int64_t> given = node.integers(1); !given.empty())
-      k = given[0];
+      k = std::clamp<int64_t>(given[0], -(int64_t(1) << 60), int64_t(1) << 60);
   bool upper = node.integer("upper", 1) != 0;
   if (node.failed())
     return;

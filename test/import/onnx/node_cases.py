@@ -151,7 +151,7 @@ def run_case(folder, tolerance, target):
         read = lambda kind, count: [read_tensor(data / f"{kind}_{i}.pb") for i in range(count)]
         inputs = read("input", len(names))
         outputs = read("output", len(output_names))
-    except (Unsupported, FileNotFoundError, StopIteration) as error:
+    except (Unsupported, FileNotFoundError, StopIteration, ValueError) as error:
         return "unsupported", str(error) if isinstance(error, Unsupported) else "test data of another kind"
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
