@@ -82,7 +82,8 @@ AffineExpr mulSizes(AffineExpr a, AffineExpr b) {
     return {};
   return a * b;
 }
-/// Of sizes and positive numbers, which both round down.
+/// Of sizes and positive numbers. ONNX rounds towards zero, which is down where nothing is
+/// negative.
 AffineExpr divSizes(AffineExpr a, AffineExpr b) {
   auto divisor = dyn_cast<AffineConstantExpr>(b);
   auto number = dyn_cast<AffineConstantExpr>(a);
@@ -90,7 +91,7 @@ AffineExpr divSizes(AffineExpr a, AffineExpr b) {
     return {};
   if (number)
     return getAffineConstantExpr(number.getValue() / divisor.getValue(), a.getContext());
-  return a.floorDiv(b);
+  return isNeverNegative(a) ? a.floorDiv(b) : AffineExpr();
 }
 AffineExpr modSizes(AffineExpr a, AffineExpr b) {
   auto divisor = dyn_cast<AffineConstantExpr>(b);
@@ -437,6 +438,10 @@ void importCast(Node &node) {
       contents && isSize(element) &&
       (isSize(from.getElementType()) || from.getElementType().isInteger(1))) {
     Contents copy = *contents;
+    if (element.isInteger(32))
+      for (AffineExpr &size : copy)
+        if (auto constant = dyn_cast<AffineConstantExpr>(size))
+          size = node.size(static_cast<int32_t>(constant.getValue()));
     return node.setContents(0, copy, withElementType(from, element));
   }
   Value value = node.tensor(0);
@@ -447,7 +452,7 @@ void importCast(Node &node) {
 void importDropout(Node &node) {
   if (node.has(2)) {
     const Contents *training = node.knownContents(2);
-    if (!training || training->front() != node.size(0))
+    if (!training || training->size() != 1 || training->front() != node.size(0))
       return node.fail("in training is not supported");
   }
   node.setSame(0, 0);

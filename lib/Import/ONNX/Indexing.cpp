@@ -128,12 +128,15 @@ void importSlice(Node &node) {
   if (const Contents *contents = node.knownContents(0);
       contents && type.getRank() == 1 && ranges.size() == 1) {
     const Range &range = ranges[0].second;
-    int64_t start = cast<AffineConstantExpr>(range.start).getValue();
-    int64_t count = cast<AffineConstantExpr>(range.count).getValue();
-    Contents taken;
-    for (int64_t i = 0; i < count; ++i)
-      taken.push_back((*contents)[start + i * range.step]);
-    return node.setContents(0, taken, RankedTensorType::get({count}, type.getElementType()));
+    auto start = dyn_cast<AffineConstantExpr>(range.start);
+    auto count = dyn_cast<AffineConstantExpr>(range.count);
+    if (start && count) {
+      Contents taken;
+      for (int64_t i = 0; i < count.getValue(); ++i)
+        taken.push_back((*contents)[start.getValue() + i * range.step]);
+      return node.setContents(0, taken,
+                              RankedTensorType::get({count.getValue()}, type.getElementType()));
+    }
   }
   Value value = node.tensor(0);
   for (auto &[axis, range] : ranges)

@@ -63,24 +63,7 @@ void Node::require(AffineExpr notNegative, const Twine &what) {
       fail(what + ": there is no value of " + toString(rest) + " that this and others allow");
     return;
   }
-  // A sum of products of sizes, each at least one, and a number.
-  bool grows = true;
-  auto check = [&](AffineExpr part, auto &check) -> void {
-    auto binary = dyn_cast<AffineBinaryOpExpr>(part);
-    auto constant = dyn_cast<AffineConstantExpr>(part);
-    if (binary &&
-        (binary.getKind() == AffineExprKind::Add || binary.getKind() == AffineExprKind::Mul)) {
-      check(binary.getLHS(), check);
-      check(binary.getRHS(), check);
-    } else {
-      grows &= isa<AffineSymbolExpr>(part) || (constant && constant.getValue() >= 0);
-    }
-  };
-  AffineExpr sum = expr - offset;
-  check(sum, check);
-  std::optional<int64_t> least =
-      evaluateSize(expr, [](StringRef) { return std::optional<int64_t>(1); });
-  if (!grows || !least || *least < 0)
+  if (!isNeverNegative(expr))
     fails();
 }
 
@@ -283,6 +266,31 @@ bool import::isSimpleSize(AffineExpr size) {
     return visit(binary.getLHS(), visit) && visit(binary.getRHS(), visit);
   };
   return visit(size, visit);
+}
+
+bool import::isNeverNegative(AffineExpr size) {
+  // A sum of products of sizes, each at least one, and a number.
+  AffineExpr expr = canonicalizeSize(size), rest = expr;
+  if (auto sum = dyn_cast<AffineBinaryOpExpr>(expr); sum && sum.getKind() == AffineExprKind::Add)
+    if (isa<AffineConstantExpr>(sum.getRHS()))
+      rest = sum.getLHS();
+  bool grows = true;
+  auto check = [&](AffineExpr part, auto &check) -> void {
+    auto binary = dyn_cast<AffineBinaryOpExpr>(part);
+    auto constant = dyn_cast<AffineConstantExpr>(part);
+    if (binary &&
+        (binary.getKind() == AffineExprKind::Add || binary.getKind() == AffineExprKind::Mul)) {
+      check(binary.getLHS(), check);
+      check(binary.getRHS(), check);
+    } else {
+      grows &= isa<AffineSymbolExpr>(part) || (constant && constant.getValue() >= 0);
+    }
+  };
+  if (!isa<AffineConstantExpr>(expr))
+    check(rest, check);
+  std::optional<int64_t> least =
+      evaluateSize(expr, [](StringRef) { return std::optional<int64_t>(1); });
+  return grows && least && *least >= 0;
 }
 
 bool import::isSoundType(RankedTensorType type) {

@@ -157,6 +157,8 @@ private:
 
 /// Whether an expression is short enough to be walked and printed.
 bool isSimpleSize(mlir::AffineExpr size);
+/// Whether that can be told for all values of its names.
+bool isNeverNegative(mlir::AffineExpr size);
 /// Whether the sizes are such, none of them negative, and all elements fewer than 2^60.
 bool isSoundType(mlir::RankedTensorType type);
 

@@ -241,6 +241,8 @@ void importRange(Node &node) {
   SmallVector<int64_t> delta = node.integers(2);
   if (node.failed())
     return;
+  if (start.size() != 1 || limit.size() != 1 || delta.size() != 1)
+    return node.fail("start, limit and delta must be one number each");
   if (delta[0] == 0)
     return node.fail("in steps of 0");
   if (!node.checkRange(delta, "its step", std::numeric_limits<int32_t>::min()))
