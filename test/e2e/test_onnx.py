@@ -4,6 +4,7 @@ The models are in test/import/onnx (README.md there says where they come from)."
 
 import json
 import math
+import shutil
 import unittest
 
 import numpy as np
@@ -24,6 +25,7 @@ def run_graph(bundle, inputs, folder, *options):
         np.save(folder / f"in{index}.npy", value)
         arguments += ["--input", f"{name}={folder / f'in{index}.npy'}"]
     out = folder / "out"
+    shutil.rmtree(out, ignore_errors=True)
     tool("adapt-run", bundle, *arguments, "--output-dir", out, *options)
     return {path.stem: np.load(path) for path in out.glob("*.npy")}
 
