@@ -59,7 +59,7 @@ Type import::getElementType(MLIRContext *context, int onnxType) {
   }
 }
 
-GraphImporter::GraphImporter(MLIRContext *context, const OnnxFile &file)
+GraphImporter::GraphImporter(MLIRContext *context, OnnxFile &file)
     : context(context), file(file), builder(context) {}
 
 void GraphImporter::addProblem(const Twine &where, const Twine &message) {
@@ -80,6 +80,8 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
 
   importInputs();
   importNodes();
+  if (problems.empty() && unsupported.empty())
+    checkInferred();
   if (problems.empty() && unsupported.empty())
     returnOutputs();
   if (failed(report()))
@@ -376,30 +378,38 @@ void GraphImporter::importNodes() {
   }
 }
 
-/// A result against what the onnx library infers by itself, as far as that is known.
-void GraphImporter::checkInferred(Node &node, size_t output) {
-  const std::string &name = node.outputName(output);
-  const OnnxValue &value = values[name];
-  const onnx::TypeProto *inferred = file.inferredType(name);
-  if (node.failed() || !value.type || !inferred || !inferred->has_tensor_type())
-    return;
-  const auto &tensor = inferred->tensor_type();
-  bool agrees = getElementType(context, tensor.elem_type()) == value.type.getElementType();
+/// Results against what the onnx library infers by itself, as far as that is known.
+void GraphImporter::checkInferred() {
+  const llvm::StringMap<onnx::TypeProto> types = file.inferTypes();
+  for (const auto &node : file.graph().node())
+    for (const std::string &name : node.output()) {
+      auto value = values.find(name);
+      auto inferred = types.find(name);
+      if (value != values.end() && value->second.type && inferred != types.end() &&
+          inferred->second.has_tensor_type())
+        checkInferred(node, name, value->second.type, inferred->second.tensor_type());
+    }
+}
+
+void GraphImporter::checkInferred(const onnx::NodeProto &node, const std::string &output,
+                                  RankedTensorType type, const onnx::TypeProto_Tensor &inferred) {
+  bool agrees = getElementType(context, inferred.elem_type()) == type.getElementType();
   std::string shape;
-  if (tensor.has_shape()) {
-    agrees &= tensor.shape().dim_size() == value.type.getRank();
-    SmallVector<AffineExpr> dims = getDims(value.type);
-    for (auto [axis, dim] : llvm::enumerate(tensor.shape().dim())) {
+  if (inferred.has_shape()) {
+    agrees &= inferred.shape().dim_size() == type.getRank();
+    SmallVector<AffineExpr> dims = getDims(type);
+    for (auto [axis, dim] : llvm::enumerate(inferred.shape().dim())) {
       auto size = axis < dims.size() ? dyn_cast<AffineConstantExpr>(dims[axis]) : nullptr;
       agrees &= !size || !dim.has_dim_value() || size.getValue() == dim.dim_value();
       shape += (axis ? ", " : "") + (dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
     }
   }
   if (!agrees)
-    node.fail("output '" + name + "' would be " + shapeToString(value.type) +
-              ", where the onnx library infers [" + shape + "] of " +
-              onnx::TensorProto::DataType_Name(
-                  static_cast<onnx::TensorProto::DataType>(tensor.elem_type())));
+    addProblem("'" + node.name() + "'",
+               node.op_type() + ": output '" + output + "' would be " + shapeToString(type) +
+                   ", where the onnx library infers [" + shape + "] of " +
+                   onnx::TensorProto::DataType_Name(
+                       static_cast<onnx::TensorProto::DataType>(inferred.elem_type())));
 }
 
 void GraphImporter::checkOperation(Node &node, Operation &operation) {
@@ -432,8 +442,6 @@ void GraphImporter::runHandler(const Handler &handler, Node &node) {
   for (Operation &operation :
        llvm::make_range(before ? std::next(before->getIterator()) : block.begin(), block.end()))
     checkOperation(node, operation);
-  for (size_t i = 0; i < node.numOutputs(); ++i)
-    checkInferred(node, i);
   if (node.failed()) // Nothing is built on what it set.
     for (size_t i = 0; i < node.numOutputs(); ++i)
       node.unset(i);

@@ -14,7 +14,7 @@ namespace adapt::import {
 
 class GraphImporter {
 public:
-  GraphImporter(mlir::MLIRContext *context, const OnnxFile &file);
+  GraphImporter(mlir::MLIRContext *context, OnnxFile &file);
 
   /// The module; null if errors were emitted.
   mlir::OwningOpRef<mlir::ModuleOp> run();
@@ -26,7 +26,9 @@ private:
   void importNodes();
   void runHandler(const Handler &handler, Node &node);
   void checkOperation(Node &node, mlir::Operation &operation);
-  void checkInferred(Node &node, size_t output);
+  void checkInferred();
+  void checkInferred(const onnx::NodeProto &node, const std::string &output,
+                     mlir::RankedTensorType type, const onnx::TypeProto_Tensor &inferred);
   void returnOutputs();
   mlir::LogicalResult report();
 
@@ -44,7 +46,7 @@ private:
   void addProblem(const llvm::Twine &where, const llvm::Twine &message);
 
   mlir::MLIRContext *context;
-  const OnnxFile &file;
+  OnnxFile &file;
   mlir::OpBuilder builder;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;

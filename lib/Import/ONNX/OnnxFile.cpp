@@ -240,7 +240,6 @@ llvm::Error OnnxFile::check() {
     onnx::inliner::InlineLocalFunctions(proto);
   }
   liftConstants();
-  inferTypes();
   return llvm::Error::success();
 }
 
@@ -255,8 +254,9 @@ onnx::ModelProto OnnxFile::copyWithoutData() {
   return copy;
 }
 
-// What the library infers alone, not what the file states: that may be old.
-void OnnxFile::inferTypes() {
+llvm::StringMap<onnx::TypeProto> OnnxFile::inferTypes() {
+  llvm::StringMap<onnx::TypeProto> inferred;
+  // What the library infers alone, not what the file states: that may be old.
   onnx::ModelProto copy = copyWithoutData();
   copy.mutable_graph()->clear_value_info();
   for (onnx::ValueInfoProto &output : *copy.mutable_graph()->mutable_output())
@@ -267,17 +267,13 @@ void OnnxFile::inferTypes() {
                                                                    /*strict_mode_val=*/0,
                                                                    /*data_prop_val=*/true));
   } catch (const std::exception &) {
-    return; // It stops at the first node that it does not understand; the importer tells of all.
+    return inferred; // It stops at the first node that it does not understand.
   }
   for (const auto *values : {&copy.graph().value_info(), &copy.graph().output()})
     for (const onnx::ValueInfoProto &value : *values)
       if (value.has_type())
         inferred[value.name()] = value.type();
-}
-
-const onnx::TypeProto *OnnxFile::inferredType(llvm::StringRef value) const {
-  auto it = inferred.find(value);
-  return it == inferred.end() ? nullptr : &it->second;
+  return inferred;
 }
 
 // Tensors in attributes become initialisers: of Constant, whose node vanishes, and of

@@ -23,8 +23,9 @@ public:
   const onnx::GraphProto &graph() const { return proto.graph(); }
   /// The version of a domain that the model imports, "" for ai.onnx; 0 if it does not.
   int64_t opset(llvm::StringRef domain) const { return opsets.lookup(domain); }
-  /// The type that the onnx library infers for a node's output; null where it does not.
-  const onnx::TypeProto *inferredType(llvm::StringRef value) const;
+  /// The types that the onnx library infers for values. Only for graphs that were imported: it
+  /// takes as much memory as a hostile one says.
+  llvm::StringMap<onnx::TypeProto> inferTypes();
 
   const onnx::TensorProto *findInitializer(llvm::StringRef name) const;
   /// The name of an initialiser's source: its own, unless that holds braces, which templates have.
@@ -44,7 +45,6 @@ private:
   /// The model; data of initialisers only where it is short.
   onnx::ModelProto copyWithoutData();
   void liftConstants();
-  void inferTypes();
   llvm::Error bindInitializers();
   llvm::Expected<Data> bindData(const onnx::TensorProto &tensor);
   llvm::Expected<absl::Span<const std::byte>> mapExternal(const onnx::TensorProto &tensor,
@@ -53,7 +53,6 @@ private:
   std::string givenPath;
   onnx::ModelProto proto;
   llvm::StringMap<int64_t> opsets;
-  llvm::StringMap<onnx::TypeProto> inferred;
   llvm::StringMap<Data> initializers; ///< by source name
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> externalFiles;
 };
