@@ -265,7 +265,7 @@ llvm::StringMap<onnx::TypeProto> OnnxFile::inferTypes() {
     onnx::shape_inference::InferShapes(copy, onnx::OpSchemaRegistry::Instance(),
                                        onnx::ShapeInferenceOptions(/*check_type_val=*/false,
                                                                    /*strict_mode_val=*/0,
-                                                                   /*data_prop_val=*/true));
+                                                                   /*data_prop_val=*/false));
   } catch (const std::exception &) {
     return inferred; // It stops at the first node that it does not understand.
   }
