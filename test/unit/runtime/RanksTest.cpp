@@ -345,6 +345,7 @@ TEST(StepInputs, ThereAndBack) {
 //===----------------------------------------------------------------------===//
 
 #ifdef ADAPT_RUN
+/// Exit status and output, without what MPI's hwloc says where no /sys is mounted.
 std::pair<int, std::string> shell(const std::string &command) {
   std::string output;
   FILE *pipe = popen((command + " 2>&1").c_str(), "r");
@@ -352,6 +353,10 @@ std::pair<int, std::string> shell(const std::string &command) {
   while (size_t got = fread(buffer, 1, sizeof(buffer), pipe))
     output.append(buffer, got);
   int status = pclose(pipe);
+  for (size_t at; (at = output.find("[hwloc/")) != std::string::npos;) {
+    size_t end = output.find('\n', at);
+    output.erase(at, end == std::string::npos ? end : end + 1 - at);
+  }
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
 }
 
