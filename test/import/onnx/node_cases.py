@@ -202,7 +202,9 @@ def main():
         cases = options.cases or HERE / "node_cases.tar.xz"
         if cases.is_file():
             with tarfile.open(cases) as archive:
-                archive.extractall(scratch, filter="data")
+                # Python before 3.11.4, as on Debian 12, has no filters.
+                safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+                archive.extractall(scratch, **safe)
             cases = pathlib.Path(scratch)
         tolerances = options.tolerances or next(cases.rglob("node_tol.json"), None)
         tolerances = json.loads(tolerances.read_text()) if tolerances else {}
