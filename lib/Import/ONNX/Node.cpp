@@ -120,6 +120,12 @@ Contents Node::contents(size_t input) {
   return {};
 }
 
+std::optional<SmallVector<int64_t>> Node::optionalAxes(int64_t inputSince) {
+  if (version() >= inputSince)
+    return has(1) ? std::optional(integers(1)) : std::nullopt;
+  return hasAttribute("axes") ? std::optional(integerList("axes")) : std::nullopt;
+}
+
 SmallVector<int64_t> Node::integers(size_t input) {
   SmallVector<int64_t> result;
   for (AffineExpr size : contents(input)) {

@@ -49,6 +49,8 @@ public:
   Contents contents(size_t input);
   /// Those, all of them numbers.
   llvm::SmallVector<int64_t> integers(size_t input);
+  /// Axes that may be absent: the attribute "axes", and input 1 from version `inputSince` on.
+  std::optional<llvm::SmallVector<int64_t>> optionalAxes(int64_t inputSince);
   /// Known elements; null if they are not.
   const Contents *knownContents(size_t input);
   /// A constant of one floating-point element, if it is known.

@@ -7,23 +7,11 @@ using namespace adapt::import;
 
 namespace {
 
-/// Axes are an attribute, and an input from `inputSince` on.
-std::optional<SmallVector<int64_t>> bindAxes(Node &node, int64_t inputSince) {
-  if (node.version() < inputSince) {
-    if (!node.hasAttribute("axes"))
-      return std::nullopt;
-    return node.integerList("axes");
-  }
-  if (!node.has(1))
-    return std::nullopt;
-  return node.integers(1);
-}
-
 void importReduce(Node &node) {
   StringRef op = node.op();
   bool keepAxes = node.integer("keepdims", 1) != 0;
   bool emptyMeansNone = node.integer("noop_with_empty_axes", 0) != 0;
-  auto given = bindAxes(node, op == "ReduceSum" ? 13 : 18);
+  auto given = node.optionalAxes(op == "ReduceSum" ? 13 : 18);
   RankedTensorType type = node.type(0);
   if (node.failed())
     return;

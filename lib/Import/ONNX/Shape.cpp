@@ -108,21 +108,9 @@ void importFlatten(Node &node) {
   node.setReshaped(0, 0, {canonicalizeSize(sizes[0]), canonicalizeSize(sizes[1])});
 }
 
-/// The axes of Squeeze, Unsqueeze and the like: an attribute first, an input from version 13 on.
-std::optional<SmallVector<int64_t>> bindAxes(Node &node) {
-  if (node.version() < 13) {
-    if (!node.hasAttribute("axes"))
-      return std::nullopt;
-    return node.integerList("axes");
-  }
-  if (!node.has(1))
-    return std::nullopt;
-  return node.integers(1);
-}
-
 void importUnsqueeze(Node &node) {
   RankedTensorType type = node.type(0);
-  auto given = bindAxes(node);
+  auto given = node.optionalAxes(13);
   if (node.failed())
     return;
   if (!given)
@@ -137,7 +125,7 @@ void importUnsqueeze(Node &node) {
 
 void importSqueeze(Node &node) {
   RankedTensorType type = node.type(0);
-  auto given = bindAxes(node);
+  auto given = node.optionalAxes(13);
   if (node.failed())
     return;
   SmallVector<AffineExpr> dims, from = getDims(type);
